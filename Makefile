@@ -1,0 +1,46 @@
+# Two commands: `make run` and `make test`. Each makes its own environment in .venv the first time.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+
+.PHONY: run test lint types unit bench clean help
+
+help:  ## show this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
+
+run: $(VENV)/run.stamp  ## agents that each see one coordinate learn all of a regression problem together
+	@$(BIN)/consilience run linear-regression
+
+test: lint types unit  ## lint, types, unit tests, doctests
+
+lint: $(VENV)/dev.stamp
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+types: $(VENV)/dev.stamp
+	@$(BIN)/mypy
+
+unit: $(VENV)/dev.stamp
+	@$(BIN)/pytest
+
+bench: $(VENV)/dev.stamp  ## every benchmark, printed as tables
+	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+clean:  ## remove the environment and the caches (runs are kept)
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+$(VENV)/pyvenv.cfg:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "consilience needs Python 3.11 or newer, found " + sys.version.split()[0] + "; try: make PYTHON=python3.12")'
+	@echo "Setting up .venv (once) ..."
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/run.stamp: $(VENV)/pyvenv.cfg pyproject.toml
+	@echo "Installing consilience (once) ..."
+	@$(PIP) --editable .
+	@touch $@
+
+$(VENV)/dev.stamp: $(VENV)/pyvenv.cfg pyproject.toml
+	@echo "Installing consilience and its development tools (once) ..."
+	@$(PIP) --editable '.[dev]'
+	@touch $@ $(VENV)/run.stamp

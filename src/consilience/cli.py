@@ -1,0 +1,252 @@
+"""The command `consilience`: thin verbs over the library.
+
+Exit codes: 0 all well, 1 the run failed or was stopped, 2 bad usage or bad input (one line says what).
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from consilience import __version__
+from consilience.errors import InputError
+
+app = typer.Typer(
+    name="consilience",
+    help="Decentralized Bayesian learning over graphs: agents with private data, and no server, learn one model.",
+    epilog="Start with: consilience run linear-regression",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+screen = Console()
+complaints = Console(stderr=True)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors (and what --json asks for).")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Change a field, e.g. --set rounds=50 --set network.kind=ring."),
+]
+
+
+def main() -> NoReturn:
+    """Run the command; bad input ends in one line and exit code 2."""
+    try:
+        code = app(standalone_mode=False)
+    except InputError as error:
+        _fail(str(error), 2)
+    except (typer.Abort, KeyboardInterrupt):
+        _fail("stopped", 1)
+    except BrokenPipeError:
+        raise SystemExit(1) from None
+    except Exception as error:
+        # A usage error of the command line: typer's own click and the separate one share only this method.
+        if not hasattr(error, "format_message"):
+            raise
+        if message := error.format_message().strip():
+            _fail(f"{message.rstrip('.')} (see --help)", 2)
+        raise SystemExit(2) from None  # no command was given: the help has just been shown
+    raise SystemExit(code if isinstance(code, int) else 0)
+
+
+@app.command()
+def run(
+    experiment: Annotated[
+        str, typer.Argument(help="A built-in experiment (see `consilience experiments`) or a TOML file.")
+    ],
+    settings: Settings = None,
+    rounds: Annotated[int | None, typer.Option(help="How many rounds to play.")] = None,
+    seed: Annotated[int | None, typer.Option(help="The first seed.")] = None,
+    out: Annotated[Path | None, typer.Option(help="The run's folder [default: runs/EXPERIMENT-N].")] = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> int:
+    """Run an experiment; writes a folder with its configuration, record, summary and figures."""
+    from consilience import run as runs
+    from consilience.experiments import load
+
+    named = [f"{key}={value}" for key, value in (("rounds", rounds), ("seed", seed)) if value is not None]
+    config = load(experiment, [*(settings or []), *named])
+    folder = out or runs.next_folder(config.experiment)
+    runs.begin(config, folder)
+    return _carry_on(folder, as_json, quiet)
+
+
+@app.command()
+def resume(
+    folder: Annotated[Path, typer.Argument(help="The folder of a run that was interrupted.")],
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> int:
+    """Carry an interrupted run on from its last checkpoint, with the numbers it would have had."""
+    return _carry_on(folder, as_json, quiet)
+
+
+@app.command()
+def report(
+    folder: Annotated[Path, typer.Argument(help="The folder of a run.")],
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Draw a run's figures and write its summary anew from its record."""
+    from consilience import run as runs
+
+    _show_summary(runs.report(folder), as_json, quiet)
+
+
+@app.command()
+def experiments(as_json: AsJson = False) -> None:
+    """List the built-in experiments."""
+    from consilience.experiments import EXPERIMENTS
+    from consilience.tables import table
+
+    known = {name: module.SUMMARY for name, module in EXPERIMENTS.items()}
+    if as_json:
+        _print_json(known)
+    else:
+        screen.print(table(["experiment", "what it shows"], [[name, text] for name, text in known.items()]))
+
+
+@app.command()
+def config(
+    experiment: Annotated[str, typer.Argument(help="A built-in experiment or a TOML file.")],
+    settings: Settings = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print an experiment's whole configuration as TOML, to change and run: consilience run my.toml."""
+    from consilience.config import to_toml
+    from consilience.experiments import load
+
+    loaded = load(experiment, settings or [])
+    if as_json:
+        _print_json(loaded.model_dump(mode="json", exclude_none=True))
+    else:
+        screen.print(to_toml(loaded), end="", markup=False, highlight=False, soft_wrap=True)
+
+
+@app.command()
+def theory(
+    network: Annotated[
+        str,
+        typer.Argument(
+            help="A kind (star, grid, ring, complete, path, erdos-renyi, watts-strogatz), or W.csv / W.toml."
+        ),
+    ],
+    edges: Annotated[int | None, typer.Option(help="star: number of edge agents.")] = None,
+    trust: Annotated[float | None, typer.Option(help="star: weight a that edges put on the hub.")] = None,
+    agents: Annotated[int | None, typer.Option(help="ring, path, complete, erdos-renyi, watts-strogatz: N.")] = None,
+    rows: Annotated[int | None, typer.Option(help="grid.")] = None,
+    columns: Annotated[int | None, typer.Option(help="grid.")] = None,
+    neighbours: Annotated[int | None, typer.Option(help="watts-strogatz: links an agent.")] = None,
+    probability: Annotated[
+        float | None, typer.Option(help="erdos-renyi: of a link; watts-strogatz: of rewiring.")
+    ] = None,
+    directed: Annotated[bool | None, typer.Option("--directed", help="ring: hear only the agent before.")] = None,
+    weights: Annotated[str | None, typer.Option(help="uniform or metropolis.")] = None,
+    laziness: Annotated[float | None, typer.Option(help="Weight everybody keeps for itself before listening.")] = None,
+    seed: Annotated[int | None, typer.Option(help="erdos-renyi, watts-strogatz.")] = None,
+    likelihoods: Annotated[
+        Path | None, typer.Option(help="TOML: likelihoods = [agent][hypothesis][outcome], and truth = its number.")
+    ] = None,
+    epsilon: Annotated[float | None, typer.Option(help="ε of Theorem 1 [default: K/2].")] = None,
+    delta: Annotated[float, typer.Option(help="δ of Theorem 1.")] = 0.05,
+    rounds: Annotated[int, typer.Option(help="n for the exact means, and the most terms of Lemma 1's sum.")] = 1000,
+    as_json: AsJson = False,
+) -> None:
+    """Print what the theory says of a network: v, lambda_max, gap, Lemma 1, and with a model K and Theorem 1."""
+    from consilience import theory_report
+
+    given = {
+        "edges": edges,
+        "trust": trust,
+        "agents": agents,
+        "rows": rows,
+        "columns": columns,
+        "neighbours": neighbours,
+        "probability": probability,
+        "directed": directed,
+        "weights": weights,
+        "laziness": laziness,
+        "seed": seed,
+    }
+    built = theory_report.network_from(network, {name: value for name, value in given.items() if value is not None})
+    facts = theory_report.describe(built, rounds)
+    if likelihoods is not None:
+        facts |= theory_report.describe_model(built, likelihoods, facts, epsilon, delta, rounds)
+    if as_json:
+        _print_json(facts)
+    else:
+        for part in theory_report.as_tables(facts):
+            screen.print(part)
+
+
+@app.command()
+def version(as_json: AsJson = False) -> None:
+    """Print the version."""
+    if as_json:
+        _print_json({"consilience": __version__})
+    else:
+        screen.print(__version__, highlight=False)
+
+
+def _carry_on(folder: Path, as_json: bool, quiet: bool) -> int:
+    from consilience import run as runs
+
+    config = runs.opened(folder)
+    shown = not (quiet or as_json)
+    bar = Progress(
+        TextColumn(config.experiment),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("rounds"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=complaints,
+        disable=not shown,
+    )
+    try:
+        with bar:
+            task = bar.add_task("rounds", total=config.rounds)
+            summary = runs.carry_on(folder, lambda played: bar.update(task, completed=played))
+    except runs.RunFailed as error:
+        _fail(str(error), 1)
+    except KeyboardInterrupt:
+        _fail(f"stopped; carry on with: consilience resume {folder}", 1)
+    _show_summary(summary | {"folder": str(folder)}, as_json, quiet)
+    return 0
+
+
+def _show_summary(summary: dict[str, Any], as_json: bool, quiet: bool) -> None:
+    from consilience.tables import summary_tables
+
+    if as_json:
+        _print_json(summary)
+    elif not quiet:
+        for part in summary_tables(summary):
+            screen.print(part)
+        for figure in summary["figures"]:
+            screen.print(f"figure  {figure}", highlight=False, soft_wrap=True)
+        if "folder" in summary:
+            screen.print(f"record  {summary['folder']}/record.csv", highlight=False, soft_wrap=True)
+
+
+def _print_json(value: Any) -> None:
+    typer.echo(json.dumps(value, indent=2, allow_nan=False))
+
+
+def _fail(message: str, code: int) -> NoReturn:
+    complaints.print(f"[bold red]error:[/] {_escaped(message)}", highlight=False, soft_wrap=True)
+    raise SystemExit(code)
+
+
+def _escaped(text: str) -> str:
+    from rich.markup import escape
+
+    return escape(" ".join(text.split("\n")))

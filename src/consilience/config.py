@@ -1,0 +1,263 @@
+"""One typed description of a run, from a built-in name or a TOML file, with overrides; and of a network."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar
+
+import tomli_w
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from consilience.errors import InputError, suggestion
+from consilience.network import (
+    Network,
+    complete,
+    erdos_renyi,
+    from_matrix,
+    grid,
+    lazy,
+    path,
+    read_network,
+    ring,
+    star,
+    watts_strogatz,
+)
+
+Rule: TypeAlias = Literal["uniform", "metropolis"]
+
+
+class Described(BaseModel):
+    """A part of a run's description: unknown fields, NaN and infinity are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, validate_default=True)
+
+
+class AnyNetwork(Described):
+    """What every network description has."""
+
+    laziness: float = Field(0.0, ge=0, lt=1, description="weight every agent keeps for itself before listening")
+
+    def plain(self) -> Network:
+        """The network before laziness."""
+        raise NotImplementedError
+
+    def build(self) -> Network:
+        """The network that this describes (not yet checked against assumption 1)."""
+        network = self.plain()
+        if not self.laziness:
+            return network
+        return Network(lazy(network.W, self.laziness), f"lazy {network.name}", network.names)
+
+
+class Star(AnyNetwork):
+    """A hub and its edge agents."""
+
+    kind: Literal["star"] = "star"
+    edges: int = Field(8, ge=1, description="number of edge agents")
+    trust: float = Field(0.5, gt=0, lt=1, description="weight a that every edge agent puts on the hub")
+
+    def plain(self) -> Network:
+        """The star."""
+        return star(self.edges, self.trust)
+
+
+class Grid(AnyNetwork):
+    """A rectangle of agents."""
+
+    kind: Literal["grid"] = "grid"
+    rows: int = Field(3, ge=1)
+    columns: int = Field(3, ge=1)
+    weights: Rule = "uniform"
+
+    def plain(self) -> Network:
+        """The grid."""
+        return grid(self.rows, self.columns, self.weights)
+
+
+class Ring(AnyNetwork):
+    """A circle of agents."""
+
+    kind: Literal["ring"] = "ring"
+    agents: int = Field(9, ge=1)
+    directed: bool = Field(False, description="hear only the agent before")
+    weights: Rule = "uniform"
+
+    def plain(self) -> Network:
+        """The ring."""
+        return ring(self.agents, self.weights, self.directed)
+
+
+class Complete(AnyNetwork):
+    """Everybody hears everybody."""
+
+    kind: Literal["complete"] = "complete"
+    agents: int = Field(9, ge=1, le=20_000)
+    weights: Rule = "uniform"
+
+    def plain(self) -> Network:
+        """The complete network."""
+        return complete(self.agents, self.weights)
+
+
+class PathGraph(AnyNetwork):
+    """A line of agents."""
+
+    kind: Literal["path"] = "path"
+    agents: int = Field(9, ge=1)
+    weights: Rule = "uniform"
+
+    def plain(self) -> Network:
+        """The path."""
+        return path(self.agents, self.weights)
+
+
+class ErdosRenyi(AnyNetwork):
+    """Independent links."""
+
+    kind: Literal["erdos-renyi"] = "erdos-renyi"
+    agents: int = Field(9, ge=1)
+    probability: float = Field(0.5, ge=0, le=1)
+    seed: int = Field(0, ge=0)
+    weights: Rule = "uniform"
+
+    def plain(self) -> Network:
+        """The random network."""
+        return erdos_renyi(self.agents, self.probability, self.seed, self.weights)
+
+
+class WattsStrogatz(AnyNetwork):
+    """A small world."""
+
+    kind: Literal["watts-strogatz"] = "watts-strogatz"
+    agents: int = Field(9, ge=3)
+    neighbours: int = Field(4, ge=2)
+    probability: float = Field(0.1, ge=0, le=1)
+    seed: int = Field(0, ge=0)
+    weights: Rule = "uniform"
+
+    def plain(self) -> Network:
+        """The small world."""
+        if self.neighbours >= self.agents:
+            raise InputError(f"neighbours: must be below the number of agents ({self.agents}), got {self.neighbours}")
+        return watts_strogatz(self.agents, self.neighbours, self.probability, self.seed, self.weights)
+
+
+class Matrix(AnyNetwork):
+    """W as it is given: its rows, or a CSV or TOML file."""
+
+    kind: Literal["matrix"] = "matrix"
+    W: list[list[float]] | None = None
+    file: Path | None = None
+
+    def plain(self) -> Network:
+        """The network with this W."""
+        if (self.W is None) == (self.file is None):
+            raise InputError("network: a matrix network takes either W or file")
+        return from_matrix(self.W) if self.W is not None else read_network(str(self.file))
+
+
+AnyKind = Star | Grid | Ring | Complete | PathGraph | ErdosRenyi | WattsStrogatz | Matrix
+NetworkConfig = Annotated[AnyKind, Field(discriminator="kind")]
+NETWORKS: dict[str, type[AnyNetwork]] = {
+    "star": Star,
+    "grid": Grid,
+    "ring": Ring,
+    "complete": Complete,
+    "path": PathGraph,
+    "erdos-renyi": ErdosRenyi,
+    "watts-strogatz": WattsStrogatz,
+    "matrix": Matrix,
+}
+
+
+class RunConfig(Described):
+    """What every run has, whatever it learns."""
+
+    experiment: str
+    seed: int = Field(0, ge=0, lt=2**31, description="the first seed")
+    replicates: int = Field(
+        1, ge=1, description="independent repetitions, with seeds seed, seed+1, …; records hold means"
+    )
+    rounds: int = Field(..., ge=1)
+    record_every: int = Field(1, ge=1, description="rounds between two rows of the record")
+    checkpoint_every: int = Field(100, ge=1, description="rounds between two checkpoints, at least")
+    precision: Literal["float32", "float64"] = "float64"
+
+    def recorded_rounds(self) -> list[int]:
+        """The rounds at which the record gets a row for each agent; the last round is always one."""
+        stops = list(range(self.record_every, self.rounds + 1, self.record_every))
+        return stops if stops and stops[-1] == self.rounds else [*stops, self.rounds]
+
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def validate(model: type[Model], values: Mapping[str, Any]) -> Model:
+    """The description with these values, or one line that names the field, the rule and the value."""
+    try:
+        return model.model_validate(dict(values))
+    except ValidationError as invalid:
+        error = invalid.errors()[0]
+        field = ".".join(str(part) for part in error["loc"] if part not in NETWORKS) or model.__name__.lower()
+        if error["type"] == "extra_forbidden":
+            *_, inside, name = ("", *map(str, error["loc"]))
+            rule = f"no such field; {suggestion(name, NETWORKS.get(inside, model).model_fields)}"
+        elif error["type"] == "union_tag_invalid":
+            rule = f"unknown kind '{error['ctx']['tag']}'; {suggestion(str(error['ctx']['tag']), NETWORKS)}"
+        elif error["type"] == "missing":
+            rule = "is required"
+        else:
+            rule = (
+                f"{error['msg'].removeprefix('Input ').removeprefix('Value error, ').lower()}, got {error['input']!r}"
+            )
+        raise InputError(f"{field}: {rule}") from None
+
+
+def read_toml(file: Path) -> dict[str, Any]:
+    """The values in a TOML file."""
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"configuration: cannot read '{file}': {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"configuration: '{file}' is not TOML: {error}") from None
+
+
+def override(values: Mapping[str, Any], settings: Iterable[str]) -> dict[str, Any]:
+    """The values with `key=value` settings applied; a dotted key reaches into a table, a value is read as TOML.
+
+    >>> override({"rounds": 5, "network": {"kind": "star"}}, ["rounds=7", "network.trust=0.3"])
+    {'rounds': 7, 'network': {'kind': 'star', 'trust': 0.3}}
+    """
+    result = dict(values)
+    for setting in settings:
+        key, found, text = setting.partition("=")
+        if not (found and key.strip()):
+            raise InputError(f"--set: takes key=value, got '{setting}'")
+        *tables, last = key.strip().split(".")
+        table = result
+        for name in tables:
+            inner = table.get(name, {})
+            if not isinstance(inner, Mapping):
+                raise InputError(f"--set: '{name}' in '{key}' is not a table")
+            table[name] = dict(inner)
+            table = table[name]
+        value = _toml_value(text.strip())
+        if last == "kind" and table.get("kind") != value:
+            table.clear()  # another kind has other fields: the old ones would only be refused
+        table[last] = value
+    return result
+
+
+def to_toml(config: BaseModel) -> str:
+    """The description as TOML that reads back as the same description."""
+    return tomli_w.dumps(config.model_dump(mode="json", exclude_none=True))
+
+
+def _toml_value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text

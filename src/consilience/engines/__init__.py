@@ -1,0 +1,1 @@
+"""Engines: the ways an inbox gets filled."""

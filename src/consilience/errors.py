@@ -1,0 +1,23 @@
+"""The one exception for bad input: a single line that names the field and the value."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class InputError(ValueError):
+    """Input that cannot be used; its message is one line, fit to show to a user."""
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """The nearest known word as the end of an error message, or the list of all of them.
+
+    >>> suggestion("rign", ["ring", "star"])
+    "did you mean 'ring'?"
+    >>> suggestion("xyz", ["ring", "star"])
+    'known: ring, star'
+    """
+    names = sorted(known)
+    near = difflib.get_close_matches(word, names, n=1)
+    return f"did you mean '{near[0]}'?" if near else f"known: {', '.join(names)}"

@@ -1,0 +1,96 @@
+"""The record of a run: an append-only CSV file with one row for each arm, recorded round and agent."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Mapping
+from io import StringIO
+from pathlib import Path
+
+import numpy as np
+
+from consilience.errors import InputError
+
+KEYS = ("arm", "round", "agent")
+
+
+class RecordWriter:
+    """Appends rows; what has been synced survives a crash, and a torn last line is cut when a run is resumed."""
+
+    def __init__(self, file: Path, length: int = 0) -> None:
+        """Open the record, keeping its first `length` bytes."""
+        self._file = file.open("r+b" if file.exists() else "w+b")
+        self._file.truncate(length)
+        self._file.seek(0)
+        header = self._file.readline().decode().strip()
+        self.columns: tuple[str, ...] = tuple(header.split(",")) if header else ()
+        self._file.seek(0, os.SEEK_END)
+
+    def append(self, arm: str, rounds: list[int], metrics: Mapping[str, np.ndarray]) -> None:
+        """Write metrics of shape (rounds, agents); the first call decides the columns."""
+        if not self.columns:
+            self.columns = (*KEYS, *metrics)
+            self._file.write((",".join(self.columns) + "\n").encode())
+        agents = next(iter(metrics.values())).shape[1]
+        columns = [
+            np.full(len(rounds) * agents, arm).tolist(),
+            np.repeat(rounds, agents).tolist(),
+            np.tile(np.arange(agents), len(rounds)).tolist(),
+            *(metrics[name].ravel().tolist() for name in self.columns[len(KEYS) :]),
+        ]
+        text = StringIO()
+        csv.writer(text, lineterminator="\n").writerows(zip(*columns, strict=True))
+        self._file.write(text.getvalue().encode())
+
+    def sync(self) -> int:
+        """Put everything on disk and tell how long the record is now, in bytes."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        return self._file.tell()
+
+    def close(self) -> None:
+        """Sync and close."""
+        self.sync()
+        self._file.close()
+
+
+class Record:
+    """The columns of a record, as arrays.
+
+    `select(arm, name)` gives one metric as an array of shape (rounds, agents), `rounds(arm)` the rounds of its rows.
+    """
+
+    def __init__(self, columns: Mapping[str, np.ndarray]) -> None:
+        self.columns = dict(columns)
+
+    @classmethod
+    def read(cls, file: Path) -> Record:
+        """Read a record, leaving out a torn last line."""
+        try:
+            text = file.read_text(encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"record: cannot read '{file}': {error.strerror}") from None
+        rows = list(csv.reader(text[: text.rfind("\n") + 1].splitlines()))
+        if not rows:
+            raise InputError(f"record: '{file}' is empty, the run has not recorded anything yet")
+        header, body = rows[0], rows[1:]
+        if any(len(row) != len(header) for row in body):
+            raise InputError(f"record: '{file}' is damaged, a row does not have {len(header)} values")
+        values = list(zip(*body, strict=True)) if body else [()] * len(header)
+        types = {"arm": np.str_, "round": np.int64, "agent": np.int64}
+        return cls({n: np.array(v).astype(types.get(n, np.float64)) for n, v in zip(header, values, strict=True)})
+
+    def arms(self) -> list[str]:
+        """The arms, in the order in which they were first recorded."""
+        return list(dict.fromkeys(self.columns["arm"].tolist()))
+
+    def rounds(self, arm: str) -> np.ndarray:
+        """The recorded rounds of an arm."""
+        return np.unique(self.columns["round"][self.columns["arm"] == arm])
+
+    def select(self, arm: str, metric: str) -> np.ndarray:
+        """One metric of one arm, of shape (rounds, agents)."""
+        mine = self.columns["arm"] == arm
+        values: np.ndarray = self.columns[metric][mine]
+        return values.reshape(len(self.rounds(arm)), -1)

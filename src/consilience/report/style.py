@@ -1,0 +1,47 @@
+"""One look for every figure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+# Okabe and Ito's palette: told apart by everyone, in print too.
+COLOURS = {"central": "#000000", "alone": "#D55E00", "cooperating": "#0072B2"}
+CYCLE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+LOOK: Any = {
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.alpha": 0.25,
+    "font.size": 10,
+    "axes.titlesize": 11,
+    "legend.frameon": False,
+}
+
+
+def canvas(rows: int, columns: int, width: float, height: float, sharey: bool = False) -> tuple[Figure, list[Axes]]:
+    """A figure that never touches a screen or global state, and its axes in reading order."""
+    with mpl.rc_context(LOOK):
+        figure = Figure(figsize=(width, height), layout="constrained")
+        return figure, list(figure.subplots(rows, columns, squeeze=False, sharey=sharey).flat)
+
+
+def finish(figure: Figure, caption: str, file: Path) -> Path:
+    """Write the figure with its caption (what to see in it) below."""
+    with mpl.rc_context(LOOK):
+        figure.supxlabel(caption, fontsize=9, color="#444444")
+        figure.savefig(file, dpi=150)
+    return file
+
+
+def plain_ticks(axis: Axis) -> None:
+    """Ticks at 1, 2 and 5 times the powers of ten of a logarithmic axis, as plain numbers."""
+    axis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+    axis.set_minor_formatter(NullFormatter())

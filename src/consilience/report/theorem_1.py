@@ -1,0 +1,54 @@
+"""Figures of Theorem 1."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from consilience.experiments.theorem_1 import Config, exact_means, predict
+from consilience.record import Record
+from consilience.report.style import CYCLE, canvas, finish
+
+
+def draw(config: Config, record: Record, folder: Path) -> list[Path]:
+    """Decay against the theory for every network; the bound's event and the probability of error."""
+    return [_decay(config, record, folder / "decay.png"), _events(config, record, folder / "events.png")]
+
+
+def _decay(config: Config, record: Record, file: Path) -> Path:
+    names = record.arms()
+    figure, panels = canvas(1, len(names), 2.9 * len(names) + 1, 4.2)
+    theory = predict(config)
+    for axes, name in zip(panels, names, strict=True):
+        rounds = record.rounds(name)
+        exact = exact_means(config, name, theory[name], rounds.tolist())
+        axes.plot(rounds, record.select(name, "decay"), ".", color=CYCLE[0], ms=3, alpha=0.6)
+        axes.plot([], [], ".", color=CYCLE[0], label="measured −(1/n) log b(θ), each agent")
+        axes.plot(rounds, exact, color=CYCLE[1], lw=0.8)
+        axes.plot([], [], color=CYCLE[1], label="exact mean of (1/n) log b(θ*)/b(θ), each agent")
+        axes.axhline(theory[name].K, color="black", ls="--", lw=1, label="K(Θ)")
+        axes.set(xscale="log", xlabel="round n", title=f"{name}\nN = {theory[name].agents}, gap {theory[name].gap:.2f}")
+    panels[0].set_ylabel("decay of the hardest wrong hypothesis, nats a round")
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
+    caption = (
+        f"Every agent's decay rate tends to K(Θ), well placed agents from above. Means of {config.replicates} seeds."
+    )
+    return finish(figure, caption, file)
+
+
+def _events(config: Config, record: Record, file: Path) -> Path:
+    figure, (left, right) = canvas(1, 2, 10.5, 4.2)
+    theory = predict(config)
+    for colour, name in zip(CYCLE * 3, record.arms(), strict=False):
+        rounds = record.rounds(name)
+        left.plot(rounds, record.select(name, "event")[:, 0], color=colour, label=name)
+        left.axvline(theory[name].n_corrected, color=colour, ls=":", lw=1)
+        right.plot(rounds, record.select(name, "wrong").mean(1), color=colour)
+    left.axhline(1 - config.delta, color="black", ls="--", lw=1)
+    left.annotate(f"1 − δ = {1 - config.delta:g}", (4, 1 - config.delta), xytext=(0, -12), textcoords="offset points")
+    left.set(xscale="log", ylim=(0, 1.05), xlabel="round n", ylabel="share of seeds where the bound's event holds")
+    right.set(xscale="log", xlabel="round n", ylabel="probability of picking a wrong hypothesis")
+    right.set_yscale("symlog", linthresh=1 / (config.replicates * 10))
+    right.set_ylim(bottom=0)
+    figure.legend(*left.get_legend_handles_labels(), loc="outside upper center", ncols=5)
+    caption = "Dotted: the corrected sample size, after which the event must hold at least as often as 1 − δ."
+    return finish(figure, caption, file)

@@ -1,0 +1,165 @@
+"""A run in its folder: begin it, carry it on from its last checkpoint, report it.
+
+The folder holds `config.toml` (what to do), `run.json` (versions, seeds, status), `record.csv` (what happened),
+`checkpoint.safetensors` (where it stands), and, once finished, `summary.json` and `figures/`.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import sys
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from importlib.metadata import version
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from consilience.checkpoint import load_checkpoint, save_checkpoint, write_atomically
+from consilience.config import RunConfig, to_toml
+from consilience.engines.simulate import Arm, Metrics, Progress, play, start
+from consilience.errors import InputError
+from consilience.experiments import load, module_of
+from consilience.record import Record, RecordWriter
+
+CONFIG, RUN, RECORD, CHECKPOINT, SUMMARY = (
+    "config.toml",
+    "run.json",
+    "record.csv",
+    "checkpoint.safetensors",
+    "summary.json",
+)
+STOPS_A_CHUNK = 10  # recorded rounds that one call of the jitted program plays; between calls the progress bar moves
+
+
+class RunFailed(Exception):
+    """A run that cannot go on; its message is one line."""
+
+
+def begin(config: RunConfig, folder: Path) -> None:
+    """Make a run's folder: the description and how it came about. The description is checked as a whole first."""
+    with jax.enable_x64(config.precision == "float64"):
+        module_of(config.experiment).arms(config)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"--out: '{folder}' already exists; `consilience resume {folder}` carries a run on")
+    folder.mkdir(parents=True, exist_ok=True)
+    write_atomically(folder / CONFIG, to_toml(config).encode())
+    _note(folder, status="begun", started=_now(), seeds=_seeds(config), command=sys.argv[1:], versions=_versions())
+
+
+def next_folder(experiment: str, parent: Path = Path("runs")) -> Path:
+    """The first free folder name for a run: runs/NAME-1, runs/NAME-2, …"""
+    return next(folder for n in count(1) if not (folder := parent / f"{experiment}-{n}").exists())
+
+
+def opened(folder: Path) -> RunConfig:
+    """The description in a run's folder."""
+    if not (folder / CONFIG).is_file():
+        raise InputError(f"run: '{folder}' is not a run folder, it has no {CONFIG}")
+    return load(str(folder / CONFIG))
+
+
+def carry_on(folder: Path, on_round: Callable[[int], None] = lambda _: None) -> dict[str, Any]:
+    """Play the rounds that are left, from the last checkpoint, and report. Returns the summary.
+
+    `on_round` is told the last round played, now and then. The numbers are those of a run that was never interrupted.
+    """
+    config = opened(folder)
+    with jax.enable_x64(config.precision == "float64"):
+        arms: dict[str, Arm] = module_of(config.experiment).arms(config)
+        _play_all(config, arms, folder, on_round)
+        _note(folder, status="finished", finished=_now())
+        return report(folder)
+
+
+def report(folder: Path) -> dict[str, Any]:
+    """Read the record; write the summary and the figures anew."""
+    from consilience.report import draw
+
+    config = opened(folder)
+    with jax.enable_x64(config.precision == "float64"):
+        record = Record.read(folder / RECORD)
+        summary: dict[str, Any] = {
+            "experiment": config.experiment,
+            **module_of(config.experiment).summarise(config, record),
+            "figures": [str(file) for file in draw(config, record, folder / "figures")],
+        }
+    write_atomically(folder / SUMMARY, (json.dumps(summary, indent=2) + "\n").encode())
+    return summary
+
+
+def _play_all(config: RunConfig, arms: dict[str, Arm], folder: Path, on_round: Callable[[int], None]) -> None:
+    seeds = jnp.array(_seeds(config))
+    progress: dict[str, Progress] = {name: start(arm, _seeds(config)) for name, arm in arms.items()}
+    position = {"round": 0, "record_bytes": 0}
+    if (folder / CHECKPOINT).exists():
+        progress, position = load_checkpoint(folder / CHECKPOINT, progress)
+    played = {name: play(arm) for name, arm in arms.items()}
+    record = RecordWriter(folder / RECORD, position["record_bytes"])
+    done = saved = position["round"]
+    on_round(done)
+    try:
+        for stops in _chunks([n for n in config.recorded_rounds() if n > done]):
+            # Padding keeps the program's shape, so that a shorter last chunk does not compile again.
+            padded = jnp.array(stops + [stops[-1]] * (STOPS_A_CHUNK - len(stops)))
+            for name, advance in played.items():
+                progress[name], metrics = advance(seeds, done + 1, padded, progress[name])
+                columns = _over_seeds(metrics, len(stops))
+                _refuse_nan(name, stops, columns)
+                record.append(name, stops, columns)
+            done = stops[-1]
+            if done - saved >= config.checkpoint_every or done == config.rounds:
+                save_checkpoint(folder / CHECKPOINT, progress, {"round": done, "record_bytes": record.sync()})
+                saved = done
+            on_round(done)
+    finally:
+        record.close()
+
+
+def _chunks(stops: list[int]) -> Iterator[list[int]]:
+    for first in range(0, len(stops), STOPS_A_CHUNK):
+        yield stops[first : first + STOPS_A_CHUNK]
+
+
+def _over_seeds(metrics: Metrics, stops: int) -> dict[str, np.ndarray]:
+    """Means over the seeds, of shape (stops, agents), and with several seeds their standard errors beside them."""
+    columns: dict[str, np.ndarray] = {}
+    for name, values in metrics.items():
+        numbers = np.asarray(values)[:stops]
+        columns[name] = numbers.mean(axis=1)
+        if (seeds := numbers.shape[1]) > 1:
+            columns[f"{name}_se"] = numbers.std(axis=1, ddof=1) / np.sqrt(seeds)
+    return columns
+
+
+def _refuse_nan(arm: str, stops: list[int], columns: dict[str, np.ndarray]) -> None:
+    for name, values in columns.items():
+        bad = np.argwhere(~np.isfinite(values))
+        if bad.size:
+            stop, agent = bad[0]
+            raise RunFailed(f"{arm}: {name} of agent {agent} is {values[stop, agent]} at round {stops[stop]}")
+
+
+def _seeds(config: RunConfig) -> list[int]:
+    return [config.seed + r for r in range(config.replicates)]
+
+
+def _note(folder: Path, **facts: Any) -> None:
+    """Add facts to run.json."""
+    file = folder / RUN
+    known = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    write_atomically(file, (json.dumps({**known, **facts}, indent=2) + "\n").encode())
+
+
+def _versions() -> dict[str, str]:
+    packages = {name: version(name) for name in ("consilience", "jax", "jaxlib", "numpy", "scipy")}
+    return {**packages, "python": platform.python_version(), "platform": platform.platform()}
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,22 @@
+"""What the paper's theory says about a network and a model, in closed form."""
+
+from consilience.theory.centrality import is_reversible, lambda_max, stationary
+from consilience.theory.information import finite_information, gaussian_information
+from consilience.theory.mixing import deviation, lemma_1, mean_log_ratio, mean_log_ratio_limit
+from consilience.theory.rate import Rate, log_ratio_bound, rate, sample_size
+
+__all__ = [
+    "Rate",
+    "deviation",
+    "finite_information",
+    "gaussian_information",
+    "is_reversible",
+    "lambda_max",
+    "lemma_1",
+    "log_ratio_bound",
+    "mean_log_ratio",
+    "mean_log_ratio_limit",
+    "rate",
+    "sample_size",
+    "stationary",
+]
