@@ -198,7 +198,9 @@ def version(as_json: AsJson = False) -> None:
 
 def _carry_on(folder: Path, as_json: bool, quiet: bool) -> int:
     from consilience import run as runs
+    from consilience.compilation import keep_compiled_programs
 
+    keep_compiled_programs()
     config = runs.opened(folder)
     shown = not (quiet or as_json)
     bar = Progress(

@@ -102,8 +102,8 @@ def _play_all(config: RunConfig, arms: dict[str, Arm], folder: Path, on_round: C
     played = {name: play(arm) for name, arm in arms.items()}
     record = RecordWriter(folder / RECORD, position["record_bytes"])
     done = saved = position["round"]
-    on_round(done)
     try:
+        on_round(done)
         for stops in _chunks([n for n in config.recorded_rounds() if n > done]):
             # Padding keeps the program's shape, so that a shorter last chunk does not compile again.
             padded = jnp.array(stops + [stops[-1]] * (STOPS_A_CHUNK - len(stops)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +16,7 @@ class Belief(Protocol):
     """A distribution over the shared parameter, as natural parameters that may be stacked along leading axes."""
 
     @classmethod
-    def from_moments(cls, *moments: Any) -> Self:
+    def from_moments(cls, *moments: Any) -> Any:
         """The member of the family with these moments."""
         ...
 
@@ -28,7 +28,7 @@ class Belief(Protocol):
         """Log density (log probability where the family is discrete) at a value."""
         ...
 
-    def kl(self, other: Self) -> Array:
+    def kl(self, other: Any) -> Array:
         """KL(self ‖ other), in nats."""
         ...
 

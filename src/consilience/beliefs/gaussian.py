@@ -16,7 +16,7 @@ class Gaussian(NamedTuple):
     """N(μ, Σ); its natural parameters are the precision Σ⁻¹ and the precision times the mean Σ⁻¹μ.
 
     >>> belief = Gaussian.from_moments(jnp.array([1.0, 2.0]), jnp.diag(jnp.array([4.0, 0.5])))
-    >>> belief.precision_mean.tolist()
+    >>> belief.precision_mean.round(6).tolist()
     [0.25, 4.0]
     """
 
@@ -44,12 +44,17 @@ class Gaussian(NamedTuple):
         factor = _factor(self.precision)
         return _solve(factor, self.precision_mean), _inverse(factor)
 
-    def log_density(self, value: Float[Array, "*batch d"]) -> Float[Array, "*batch"]:
+    def log_density(self, value: Float[Array, "... d"]) -> Float[Array, ...]:
         """log N(value; μ, Σ)."""
         factor = _factor(self.precision)
         offset = value - _solve(factor, self.precision_mean)
         d = value.shape[-1]
         return 0.5 * (_log_det(factor) - _quadratic(self.precision, offset) - d * jnp.log(2 * jnp.pi))
+
+    def log_ratio(self, value: Float[Array, "... d"], other: Float[Array, "... d"]) -> Float[Array, ...]:
+        """log N(value) − log N(other): the normaliser cancels, so nothing is factorised."""
+        squares = _quadratic(self.precision, value) - _quadratic(self.precision, other)
+        return jnp.sum(self.precision_mean * (value - other), axis=-1) - 0.5 * squares
 
     def kl(self, other: Gaussian) -> Float[Array, "*batch"]:
         """KL(self ‖ other) = ½ [tr(Λ'Σ) − d + (μ−μ')ᵀΛ'(μ−μ') + log|Λ| − log|Λ'|]."""
@@ -64,9 +69,8 @@ class Gaussian(NamedTuple):
         """Draws μ + L⁻ᵀ ε with Λ = LLᵀ."""
         factor = _factor(self.precision)
         noise = jax.random.normal(key, (count, *self.precision_mean.shape), self.precision_mean.dtype)
-        spread = solve_triangular(
-            jnp.broadcast_to(factor, (*noise.shape, factor.shape[-1])), noise, lower=True, trans=1
-        )
+        stacked = jnp.broadcast_to(factor, (*noise.shape, factor.shape[-1]))
+        spread = solve_triangular(stacked, noise[..., None], lower=True, trans=1)[..., 0]
         return self.mean + spread
 
 
@@ -94,9 +98,9 @@ def _log_det(factor: Float[Array, "*batch d d"]) -> Float[Array, "*batch"]:
     return 2 * jnp.sum(jnp.log(jnp.diagonal(factor, axis1=-2, axis2=-1)), axis=-1)
 
 
-def _matvec(matrix: Float[Array, "*batch d d"], vector: Float[Array, "*batch d"]) -> Float[Array, "*batch d"]:
+def _matvec(matrix: Float[Array, "... d d"], vector: Float[Array, "... d"]) -> Float[Array, "... d"]:
     return (matrix @ vector[..., None])[..., 0]
 
 
-def _quadratic(matrix: Float[Array, "*batch d d"], vector: Float[Array, "*batch d"]) -> Float[Array, "*batch"]:
+def _quadratic(matrix: Float[Array, "... d d"], vector: Float[Array, "... d"]) -> Float[Array, ...]:
     return jnp.sum(vector * _matvec(matrix, vector), axis=-1)

@@ -37,7 +37,7 @@ class MeanField(NamedTuple):
         """(μ, σ²)."""
         return self.mean, 1 / self.precision
 
-    def log_density(self, value: Float[Array, "*batch d"]) -> Float[Array, "*batch"]:
+    def log_density(self, value: Float[Array, "... d"]) -> Float[Array, ...]:
         """Σ_k log N(value_k; μ_k, σ_k²)."""
         squares = self.precision * (value - self.mean) ** 2
         return 0.5 * jnp.sum(jnp.log(self.precision) - squares - jnp.log(2 * jnp.pi), axis=-1)

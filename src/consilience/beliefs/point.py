@@ -29,7 +29,7 @@ class Point(NamedTuple):
         """The value."""
         return self.value
 
-    def log_density(self, value: Float[Array, "*batch d"]) -> Float[Array, "*batch"]:
+    def log_density(self, value: Float[Array, "... d"]) -> Float[Array, ...]:
         """Log probability: 0 at the value, −∞ elsewhere."""
         return jnp.where((value == self.value).all(-1), 0.0, -jnp.inf)
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Int, PRNGKeyArray
+from jaxtyping import Array, Int, Key, PRNGKeyArray
 
 from consilience.agent import Agent, Batch, Inbox, Message, State
 from consilience.beliefs import Edges, pool
@@ -76,7 +76,7 @@ def play_round(arm: Arm, seed: Int[Array, ""], number: Int[Array, ""], before: P
     return Progress(jax.vmap(arm.agent.pool)(state, inbox), public)
 
 
-def _agent_keys(key: PRNGKeyArray, arm: Arm) -> PRNGKeyArray:
+def _agent_keys(key: PRNGKeyArray, arm: Arm) -> Key[Array, agents]:
     return jax.vmap(partial(agent_key, key))(jnp.arange(arm.hears.agents))
 
 

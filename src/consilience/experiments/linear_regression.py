@@ -84,7 +84,7 @@ def arms(config: Config) -> dict[str, Arm]:
         return {
             "mse": squares / config.test_samples,
             "distance": jnp.linalg.norm(mean - theta, axis=-1),
-            "log_ratio": b.log_density(theta) - b.log_density(wrong),
+            "log_ratio": b.log_ratio(theta, wrong),
         }
 
     alone = Network(np.eye(N), "alone")

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from consilience.agent import Agent, from_update
 from consilience.beliefs import Gaussian
+from consilience.beliefs.family import require
 
 
 class Observations(NamedTuple):
@@ -20,6 +22,8 @@ class Observations(NamedTuple):
 
 def evidence(batch: Observations, noise: float) -> Gaussian:
     """What a batch adds to the natural parameters: (ΦᵀΦ/α², Φᵀy/α²), with noise standard deviation α."""
+    require(jnp.isfinite(batch.features), "features", "must be finite", batch.features)
+    require(jnp.isfinite(batch.labels), "labels", "must be finite", batch.labels)
     scaled = batch.features.T / noise**2
     return Gaussian(scaled @ batch.features, scaled @ batch.labels)
 
@@ -27,7 +31,6 @@ def evidence(batch: Observations, noise: float) -> Gaussian:
 def conjugate(prior: Gaussian, noise: float) -> Agent:
     """An agent for y = θᵀφ(x) + N(0, noise²): Bayes' rule (eq. 2) is addition of natural parameters.
 
-    >>> import jax.numpy as jnp
     >>> agent = conjugate(Gaussian.from_moments(jnp.zeros(1), jnp.eye(1)), noise=1.0)
     >>> key = jax.random.key(0)
     >>> belief, _ = agent.learn(key, agent.init(key), Observations(jnp.ones((3, 1)), jnp.ones(3)))

@@ -81,7 +81,10 @@ def _detailed_balance(network: Network) -> Float[np.ndarray, agents] | None:
         return None
     child = order[1:]
     above = parent[child]
-    step = np.log(np.asarray(W[above, child])) - np.log(np.asarray(W[child, above]))
+    # The same pattern both ways: entry e of W is W_ij where entry e of its transpose is W_ji.
+    place = np.repeat(np.arange(network.agents), np.diff(W.indptr)) * network.agents + W.indices
+    edge = np.searchsorted(place, above.astype(np.int64) * network.agents + child)
+    step = np.log(W.data[edge]) - np.log(back.data[edge])
     log_v = np.zeros(network.agents)
     for i, j, log_ratio in zip(above.tolist(), child.tolist(), step.tolist(), strict=True):
         log_v[j] = log_v[i] + log_ratio
@@ -148,7 +151,8 @@ def _general_lambda_max(network: Network, v: Float[np.ndarray, agents]) -> float
     deflated = LinearOperator(network.W.shape, matvec=lambda x: network.W @ x - (v @ x), dtype=np.float64)
     start = _start(network.agents)
     try:
-        return float(np.abs(eigs(deflated, k=1, which="LM", v0=start, maxiter=ITERATIONS)[0]).max())
+        # Several at once: eigenvalues of nearly the same modulus come in pairs and crowds, and one alone may be missed.
+        return float(np.abs(eigs(deflated, k=8, ncv=40, which="LM", v0=start, maxiter=ITERATIONS)[0]).max())
     except ArpackError:
         pass
     try:

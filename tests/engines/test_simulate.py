@@ -1,0 +1,107 @@
+"""The engine against the closed form, and against itself played in other pieces."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from consilience.beliefs import Categorical, Gaussian
+from consilience.engines.simulate import Arm, agent_key, data_key, play, round_key, start
+from consilience.learners import Observations, conjugate, evidence, exact
+from consilience.network import erdos_renyi, from_matrix, grid, ring, star
+
+D, NOISE = 3, 0.8
+PRIOR = Gaussian.from_moments(jnp.zeros(D), 0.5 * jnp.eye(D))
+PAPER = from_matrix([[0.5, 0.5, 0, 0], [0.3, 0.1, 0.3, 0.3], [0, 0.5, 0.5, 0], [0, 0.5, 0, 0.5]])
+
+
+def draw(key, number):
+    inputs, noise = jax.random.split(agent_key(key, number))
+    features = jax.random.normal(inputs, (5, D)) * (1 + number)
+    return Observations(features, features.sum(-1) + NOISE * jax.random.normal(noise, (5,)))
+
+
+def arm_of(network) -> Arm:
+    def measure(b, number):
+        return {"mean": b.mean[:, 0], "round": jnp.full(b.precision.shape[0], 1.0 * number)}
+
+    return Arm(conjugate(PRIOR, NOISE), draw, network.to_edges(), measure)
+
+
+def played(network, rounds, seeds=(0,), pieces=None):
+    arm = arm_of(network)
+    progress, first, metrics = start(arm, seeds), 1, []
+    advance = play(arm)
+    for stops in pieces or [[rounds]]:
+        progress, measured = advance(jnp.array(seeds), first, jnp.array(stops), progress)
+        first = stops[-1] + 1
+        metrics.append(measured)
+    return progress, metrics
+
+
+@pytest.mark.parametrize("network", [PAPER, star(4, 0.3), ring(5, directed=True), grid(2, 3), erdos_renyi(7, 0.6, 3)])
+@pytest.mark.parametrize("rounds", [1, 2, 25])
+def test_pooled_gaussians_equal_the_closed_form(network, rounds):
+    """q_i^(n) has natural parameters η₀ + Σ_{k=1}^{n} Σ_j (W^k)_ij e_j^(n−k+1), with e the evidence of each batch."""
+    seed, N, W = 7, network.agents, network.W.toarray()
+    progress, _ = played(network, rounds, (seed,))
+
+    def evidence_of(number):
+        each = [evidence(draw(data_key(round_key(seed, number)), jnp.array(j)), NOISE) for j in range(N)]
+        return jax.tree.map(lambda *leaves: np.stack(leaves), *each)
+
+    expected = [np.broadcast_to(leaf, (N, *leaf.shape)).copy() for leaf in PRIOR]
+    power = np.eye(N)
+    for k in range(1, rounds + 1):
+        power = power @ W
+        for total, leaf in zip(expected, evidence_of(rounds - k + 1), strict=True):
+            total += np.tensordot(power, leaf, axes=1)
+    for ours, closed in zip(progress.state, expected, strict=True):
+        scale = np.abs(closed).max()
+        np.testing.assert_allclose(ours[0] / scale, closed / scale, atol=1e-12)
+    np.testing.assert_allclose(progress.state.mean[0], Gaussian(*map(jnp.array, expected)).mean, atol=1e-9)
+
+
+def test_public_beliefs_are_before_pooling():
+    progress, _ = played(PAPER, 3)
+    pooled = np.einsum("ij,sjab->siab", PAPER.W.toarray(), progress.public.precision)
+    np.testing.assert_allclose(progress.state.precision, pooled, rtol=1e-12)
+
+
+def test_playing_in_pieces_changes_no_bit():
+    whole, _ = played(PAPER, 20)
+    pieces, metrics = played(PAPER, 20, pieces=[[3, 7], [7, 11], [20]])
+    for one, other in zip(jax.tree.leaves(whole), jax.tree.leaves(pieces), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert [float(m) for part in metrics for m in part["round"][:, 0, 0]] == [3, 7, 7, 11, 20]
+
+
+def test_each_replicate_is_the_run_with_its_seed():
+    together, _ = played(PAPER, 6, seeds=(3, 4, 5))
+    alone, _ = played(PAPER, 6, seeds=(4,))
+    np.testing.assert_allclose(together.state.precision[1], alone.state.precision[0], rtol=1e-13)
+
+
+def test_randomness_depends_on_identity_not_on_company():
+    """Agents that hear nobody else live the same life in a network of any size."""
+    small, _ = played(from_matrix(np.eye(3)), 4)
+    large, _ = played(from_matrix(np.eye(8)), 4)
+    np.testing.assert_allclose(small.state.precision_mean[0], large.state.precision_mean[0, :3], rtol=1e-13)
+
+
+def test_data_and_learning_use_different_streams():
+    key = round_key(0, 1)
+    drawn = {tuple(map(int, jax.random.key_data(agent_key(data_key(key), i)))) for i in range(50)}
+    learned = {tuple(map(int, jax.random.key_data(agent_key(key, i)))) for i in range(50)}
+    assert len(drawn) == len(learned) == 50
+    assert not drawn & learned
+
+
+def test_a_complete_network_of_exact_agents_is_one_tempered_bayesian():
+    """With W = 1/N everywhere the pooled log-likelihood is the average of all agents' log-likelihoods."""
+    logs = jnp.log(jnp.array([[0.2, 0.5], [0.6, 0.3], [0.9, 0.1]]))
+    agent = exact(Categorical.uniform(2), lambda number: logs[number])
+    arm = Arm(agent, lambda key, number: number, from_matrix(np.full((3, 3), 1 / 3)).to_edges(), lambda b, n: {})
+    progress, _ = play(arm)(jnp.array([0]), 1, jnp.array([10]), start(arm, [0]))
+    expected = Categorical(10 * logs.mean(0)).log_probabilities()
+    np.testing.assert_allclose(progress.state.log_probabilities()[0], jnp.tile(expected, (3, 1)), rtol=1e-12)

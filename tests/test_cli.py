@@ -1,0 +1,188 @@
+"""The command as a person types it: what it prints, and how it ends."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from consilience import cli
+
+
+@pytest.fixture
+def consilience(capsys, monkeypatch, tmp_path):
+    """Run the command in a new folder; gives (exit code, standard output, standard error)."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*words):
+        monkeypatch.setattr(sys, "argv", ["consilience", *words])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        out, err = capsys.readouterr()
+        return ended.value.code, out, err
+
+    return call
+
+
+def test_theory_of_the_paper_star(consilience):
+    code, out, _ = consilience("theory", "star", "--edges", "8", "--trust", "0.5", "--json")
+    facts = json.loads(out)
+    assert code == 0
+    assert facts["v"][0] == pytest.approx(0.36)
+    assert facts["gap"] == pytest.approx(1 - facts["lambda_max"])
+    assert facts["lemma_1_sum"] < facts["lemma_1_bound"]
+
+
+def test_theory_of_a_file(consilience, tmp_path):
+    (tmp_path / "W.csv").write_text("0.9,0.1\n0.3,0.7\n")
+    code, out, _ = consilience("theory", "W.csv", "--json")
+    facts = json.loads(out)
+    assert code == 0
+    np.testing.assert_allclose(facts["v"], [0.75, 0.25])
+    assert facts["lambda_max"] == pytest.approx(0.6)
+
+
+def test_theory_of_a_model(consilience, tmp_path):
+    (tmp_path / "coins.toml").write_text(
+        "truth = 0\nlikelihoods = [[[0.5, 0.5], [0.9, 0.1]], [[0.5, 0.5], [0.5, 0.5]], [[0.5, 0.5], [0.5, 0.5]]]"
+    )
+    code, out, _ = consilience("theory", "path", "--agents", "3", "--likelihoods", "coins.toml", "--json")
+    facts = json.loads(out)
+    assert code == 0
+    kl = 0.5 * np.log(0.5 / 0.9) + 0.5 * np.log(0.5 / 0.1)
+    assert facts["K"] == pytest.approx(2 / 7 * kl)
+    np.testing.assert_allclose(facts["mean_log_ratio"], facts["mean_log_ratio_limit"])
+    assert facts["n_corrected"] >= 1
+    assert facts["n_paper"] >= 1
+    _, out, _ = consilience("theory", "path", "--agents", "3", "--likelihoods", "coins.toml")
+    assert "n_corrected" in out
+
+
+def test_theory_for_a_person(consilience):
+    code, out, _ = consilience("theory", "ring", "--agents", "50")
+    assert code == 0
+    assert "lambda_max" in out
+    assert "The first 20 agents" in " ".join(out.split())
+
+
+RUN = ("run", "linear-regression", "--rounds", "12", "--set", "replicates=2", "--set", "test_samples=50")
+
+
+def test_run_resume_report(consilience, tmp_path):
+    code, out, err = consilience(*RUN)
+    assert code == 0
+    for word in ("central", "alone", "cooperating", "rate predicted", "mse.png", "distance.png", "record.csv"):
+        assert word in out
+    assert "12/12" in err, "the progress bar goes to standard error"
+    for verb in ("resume", "report"):
+        code, out, _ = consilience(verb, "runs/linear-regression-1", "--json")
+        assert code == 0
+        assert json.loads(out)["rounds"] == 12
+    code, out, err = consilience(*RUN, "--quiet", "--out", "elsewhere")
+    assert (code, out, err) == (0, "", "")
+    assert (tmp_path / "elsewhere" / "summary.json").exists()
+
+
+def test_a_configuration_prints_edits_and_runs(consilience, tmp_path):
+    code, out, _ = consilience("config", "linear-regression", "--set", "rounds=5", "--set", "replicates=2")
+    assert code == 0
+    (tmp_path / "mine.toml").write_text(out)
+    code, out, _ = consilience("run", "mine.toml", "--json", "--set", "network.kind=star", "--set", "network.edges=4")
+    assert code == 0
+    assert json.loads(out)["rounds"] == 5
+
+
+def test_lists(consilience):
+    code, out, _ = consilience("experiments", "--json")
+    assert code == 0
+    assert set(json.loads(out)) == {"linear-regression", "theorem-1"}
+    assert consilience("experiments")[0] == 0
+    assert json.loads(consilience("version", "--json")[1])["consilience"]
+    assert consilience("version")[0] == 0
+    assert json.loads(consilience("config", "theorem-1", "--json")[1])["experiment"] == "theorem-1"
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["run", "linear-regresion"], "experiment: unknown 'linear-regresion'; did you mean 'linear-regression'?"),
+        (["run", "none.toml"], "configuration: cannot read 'none.toml': No such file or directory"),
+        (["run", "empty.toml"], "experiment: is required, 'empty.toml' does not say which one it describes"),
+        (["run", "broken.toml"], "configuration: 'broken.toml' is not TOML"),
+        (
+            ["run", "linear-regression", "--set", "prior_variance=-1"],
+            "prior_variance: should be greater than 0, got -1",
+        ),
+        (["run", "linear-regression", "--set", "noise=nan"], "noise: should be a finite number, got nan"),
+        (["run", "linear-regression", "--set", "noize=1"], "noize: no such field; did you mean 'noise'?"),
+        (["run", "linear-regression", "--set", "rounds"], "--set: takes key=value, got 'rounds'"),
+        (["run", "linear-regression", "--set", "rounds.x=1"], "--set: 'rounds' in 'rounds.x' is not a table"),
+        (["run", "linear-regression", "--rounds", "0"], "rounds: should be greater than or equal to 1, got 0"),
+        (
+            ["run", "linear-regression", "--set", "network.kind=strar"],
+            "network: unknown kind 'strar'; did you mean 'star'?",
+        ),
+        (["run", "linear-regression", "--set", "network.trust=0.1"], "network.trust: no such field"),
+        (
+            ["run", "linear-regression", "--set", "network.W=[[0.5,0.4],[0.5,0.5]]"],
+            "W: row 0 sums to 0.9, not 1",
+        ),
+        (["run", "linear-regression", "--set", "theta=[1,2]"], "theta: must have one entry more than half_widths (4)"),
+        (["run", "theorem-1", "--set", "likelihoods=[[[0.5,0.5],[nan,1]]]"], "likelihoods.0.1.0: should be a finite"),
+        (["theory", "star", "--trust", "1.5"], "trust: should be less than 1, got 1.5"),
+        (["theory", "star", "--agents", "5"], "agents: no such field; known: edges"),
+        (["theory", "rign"], "network: unknown 'rign', neither a kind nor a .csv or .toml file; did you mean 'ring'?"),
+        (["theory", "split.csv"], "W: the graph is not strongly connected, it has 2 components: {0}; {1}"),
+        (["theory", "swap.csv"], "W: is periodic with period 2"),
+        (["theory", "nan.csv"], "W: row 0, column 1 must be finite, got nan"),
+        (["theory", "split.csv", "--trust", "0.5"], "trust: is for built-in networks, 'split.csv' is a file"),
+        (
+            ["theory", "erdos-renyi", "--agents", "30", "--probability", "0.01"],
+            "W: the graph is not strongly connected",
+        ),
+        (["theory", "watts-strogatz", "--agents", "4", "--neighbours", "4"], "neighbours: must be below the number of"),
+        (["theory", "ring", "--likelihoods", "coins.toml"], "likelihoods: must be 9 agents × hypotheses × outcomes"),
+        (["theory", "swap.csv", "--likelihoods", "none.toml"], "W: is periodic"),
+        (["theory", "star", "--epsilom", "1"], "No such option"),
+        (["resume", "nowhere"], "run: 'nowhere' is not a run folder"),
+        (["report", "nowhere"], "run: 'nowhere' is not a run folder"),
+        (["rnu"], "No such command 'rnu'"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_bad_input_is_one_line_and_code_2(consilience, tmp_path, words, line):
+    (tmp_path / "empty.toml").write_text("")
+    (tmp_path / "broken.toml").write_text("rounds =")
+    (tmp_path / "split.csv").write_text("1,0\n0.5,0.5\n")
+    (tmp_path / "swap.csv").write_text("0,1\n1,0\n")
+    (tmp_path / "nan.csv").write_text("0.5,nan\n0.5,0.5\n")
+    (tmp_path / "coins.toml").write_text("likelihoods = [[[0.5, 0.5], [0.9, 0.1]]]")
+    code, out, err = consilience(*words)
+    assert code == 2
+    assert out == ""
+    assert err.startswith("error: ")
+    assert line in err
+    assert err.count("\n") == 1
+    assert "Traceback" not in err
+
+
+def test_no_words_show_the_help(consilience):
+    code, out, _ = consilience()
+    assert code == 2
+    assert "linear-regression" in out
+    code, out, _ = consilience("--help")
+    assert code == 0
+    assert "theory" in out
+
+
+def test_the_script_is_installed_and_starts_fast_enough_to_help():
+    shown = subprocess.run(["consilience", "--help"], capture_output=True, text=True, check=True, env=_environment())
+    assert "Usage" in shown.stdout
+
+
+def _environment():
+    import os
+    from pathlib import Path
+
+    return {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}

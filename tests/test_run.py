@@ -1,0 +1,148 @@
+"""Runs in their folders: records that others can read, and interruptions that leave no trace."""
+
+import json
+import shutil
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from consilience import run
+from consilience.checkpoint import load_checkpoint
+from consilience.errors import InputError
+from consilience.experiments import load
+from consilience.record import Record, RecordWriter
+
+SMALL = ["rounds=37", "replicates=3", "checkpoint_every=10", "record_every=2", "test_samples=50"]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "whole"
+    run.begin(load("linear-regression", SMALL), folder)
+    run.carry_on(folder)
+    return folder
+
+
+class Stopped(Exception):
+    pass
+
+
+def stop_after(number):
+    def on_round(played):
+        if played >= number:
+            raise Stopped
+
+    return on_round
+
+
+@pytest.mark.parametrize("number", [0, 1, 20, 37])
+def test_an_interrupted_run_ends_with_the_same_bytes(finished, tmp_path, number):
+    folder = tmp_path / "again"
+    run.begin(load("linear-regression", SMALL), folder)
+    with pytest.raises(Stopped):
+        run.carry_on(folder, stop_after(number))
+    run.carry_on(folder)
+    assert (folder / "record.csv").read_bytes() == (finished / "record.csv").read_bytes()
+
+
+def test_a_torn_record_and_lost_rows_are_mended(finished, tmp_path):
+    folder = tmp_path / "torn"
+    run.begin(load("linear-regression", SMALL), folder)
+    with pytest.raises(Stopped):
+        run.carry_on(folder, stop_after(20))
+    with (folder / "record.csv").open("ab") as record:
+        record.write(b"cooperating,38,2,0.12")
+    run.carry_on(folder)
+    assert (folder / "record.csv").read_bytes() == (finished / "record.csv").read_bytes()
+
+
+def test_a_finished_run_resumes_to_itself(finished, tmp_path):
+    folder = tmp_path / "done"
+    shutil.copytree(finished, folder)
+    run.carry_on(folder)
+    assert (folder / "record.csv").read_bytes() == (finished / "record.csv").read_bytes()
+
+
+def test_the_folder_tells_everything(finished):
+    facts = json.loads((finished / "run.json").read_text())
+    assert facts["status"] == "finished"
+    assert facts["seeds"] == [0, 1, 2]
+    assert set(facts["versions"]) >= {"consilience", "jax", "numpy", "python"}
+    assert run.opened(finished) == load("linear-regression", SMALL)
+    summary = json.loads((finished / "summary.json").read_text())
+    for figure in summary["figures"]:
+        assert (finished / "figures" / figure.split("/")[-1]).stat().st_size > 10_000
+
+
+def test_others_read_the_record_directly(finished):
+    file = finished / "record.csv"
+    ours = Record.read(file)
+    frames = [pd.read_csv(file), pd.DataFrame(pl.read_csv(file).to_dict()), duckdb.sql(f"from '{file}'").df()]
+    for frame in frames:
+        assert list(frame.columns)[:3] == ["arm", "round", "agent"]
+        assert len(frame) == (1 + 4 + 4) * 19
+        np.testing.assert_allclose(frame["mse"], ours.columns["mse"], rtol=1e-12)
+    assert not frames[0].duplicated(["arm", "round", "agent"]).any()
+    assert ours.rounds("alone").tolist() == [*range(2, 37, 2), 37]
+
+
+def test_a_folder_in_use_is_not_overwritten(finished):
+    with pytest.raises(InputError, match="already exists"):
+        run.begin(load("linear-regression", SMALL), finished)
+
+
+def test_bad_descriptions_leave_no_folder(tmp_path):
+    with pytest.raises(InputError, match="needs an agent for each of 4 coordinates, got 2 agents"):
+        run.begin(load("linear-regression", ["network.kind=ring", "network.agents=2"]), tmp_path / "bad")
+    assert not (tmp_path / "bad").exists()
+
+
+@pytest.mark.parametrize("damage", ["truncate", "garbage", "other shape"])
+def test_a_damaged_checkpoint_is_named(finished, tmp_path, damage):
+    folder = tmp_path / "damaged"
+    shutil.copytree(finished, folder)
+    file = folder / "checkpoint.safetensors"
+    if damage == "truncate":
+        file.write_bytes(file.read_bytes()[:-40])
+    elif damage == "garbage":
+        file.write_bytes(b"\xff" * 200)
+    else:
+        text = (folder / "config.toml").read_text().replace("replicates = 3", "replicates = 4")
+        (folder / "config.toml").write_text(text)
+    with pytest.raises(InputError, match=r"checkpoint: '.*checkpoint\.safetensors'"):
+        run.carry_on(folder)
+
+
+def test_what_is_not_a_run_is_named(tmp_path):
+    with pytest.raises(InputError, match="is not a run folder"):
+        run.carry_on(tmp_path)
+    with pytest.raises(InputError, match="cannot read"):
+        Record.read(tmp_path / "record.csv")
+    (tmp_path / "record.csv").write_text("")
+    with pytest.raises(InputError, match="is empty"):
+        Record.read(tmp_path / "record.csv")
+    (tmp_path / "record.csv").write_text("arm,round,agent,mse\na,1,0\n")
+    with pytest.raises(InputError, match="is damaged"):
+        Record.read(tmp_path / "record.csv")
+
+
+def test_a_run_that_turns_nan_fails_by_name():
+    with pytest.raises(run.RunFailed, match="alone: mse of agent 1 is nan at round 20"):
+        run._refuse_nan("alone", [10, 20], {"mse": np.array([[1.0, 2.0], [3.0, np.nan]])})
+
+
+def test_the_record_keeps_every_digit(tmp_path):
+    values = np.random.default_rng(0).normal(size=(2, 3))
+    writer = RecordWriter(tmp_path / "r.csv")
+    writer.append("one", [1, 5], {"x": values})
+    writer.close()
+    np.testing.assert_array_equal(Record.read(tmp_path / "r.csv").select("one", "x"), values)
+
+
+def test_checkpoints_are_never_half_written(finished):
+    assert not list(finished.glob(".*.part"))
+    with pytest.raises(InputError, match=r"must hold \['nothing'\]"):
+        load_checkpoint(finished / "checkpoint.safetensors", {"nothing": np.zeros(1)})
