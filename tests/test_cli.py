@@ -47,7 +47,7 @@ def test_theory_of_a_model(consilience, tmp_path):
     (tmp_path / "coins.toml").write_text(
         "truth = 0\nlikelihoods = [[[0.5, 0.5], [0.9, 0.1]], [[0.5, 0.5], [0.5, 0.5]], [[0.5, 0.5], [0.5, 0.5]]]"
     )
-    code, out, _ = consilience("theory", "path", "--agents", "3", "--likelihoods", "coins.toml", "--json")
+    code, out, _ = consilience("theory", "path", "--agents", "3", "--model", "coins.toml", "--json")
     facts = json.loads(out)
     assert code == 0
     kl = 0.5 * np.log(0.5 / 0.9) + 0.5 * np.log(0.5 / 0.1)
@@ -55,8 +55,17 @@ def test_theory_of_a_model(consilience, tmp_path):
     np.testing.assert_allclose(facts["mean_log_ratio"], facts["mean_log_ratio_limit"])
     assert facts["n_corrected"] >= 1
     assert facts["n_paper"] >= 1
-    _, out, _ = consilience("theory", "path", "--agents", "3", "--likelihoods", "coins.toml")
+    _, out, _ = consilience("theory", "path", "--agents", "3", "--model", "coins.toml")
     assert "n_corrected" in out
+
+
+def test_theory_of_a_linear_gaussian_model(consilience, tmp_path):
+    (tmp_path / "line.toml").write_text(
+        "noise = 0.5\nsecond_moments = [[[1.0, 0.0], [0.0, 0.0]], [[0.0, 0.0], [0.0, 2.0]]]"
+    )
+    facts = json.loads(consilience("theory", "complete", "--agents", "2", "--model", "line.toml", "--json")[1])
+    assert facts["K"] == pytest.approx(0.5 * 1.0 / (2 * 0.25))
+    assert facts["offset"] == [1.0, 0.0]
 
 
 def test_theory_for_a_person(consilience):
@@ -79,6 +88,12 @@ def test_run_resume_report(consilience, tmp_path):
         code, out, _ = consilience(verb, "runs/linear-regression-1", "--json")
         assert code == 0
         assert json.loads(out)["rounds"] == 12
+    code, out, _ = consilience("report", "runs/linear-regression-1", "--to", "kept")
+    assert code == 0
+    kept = json.loads((tmp_path / "kept" / "summary.json").read_text())
+    assert kept["command"].startswith("consilience run linear-regression --rounds 12")
+    assert kept["configuration"]["rounds"] == 12
+    assert all((tmp_path / "kept" / figure).exists() for figure in kept["figures"])
     code, out, err = consilience(*RUN, "--quiet", "--out", "elsewhere")
     assert (code, out, err) == (0, "", "")
     assert (tmp_path / "elsewhere" / "summary.json").exists()
@@ -142,8 +157,14 @@ def test_lists(consilience):
             "W: the graph is not strongly connected",
         ),
         (["theory", "watts-strogatz", "--agents", "4", "--neighbours", "4"], "neighbours: must be below the number of"),
-        (["theory", "ring", "--likelihoods", "coins.toml"], "likelihoods: must be 9 agents × hypotheses × outcomes"),
-        (["theory", "swap.csv", "--likelihoods", "none.toml"], "W: is periodic"),
+        (["theory", "ring", "--model", "coins.toml"], "likelihoods: must be 9 agents × hypotheses × outcomes"),
+        (["theory", "swap.csv", "--model", "none.toml"], "W: is periodic"),
+        (["theory", "ring", "--model", "none.toml"], "configuration: cannot read 'none.toml'"),
+        (["theory", "ring", "--model", "empty.toml"], "model: 'empty.toml' must have a key"),
+        (
+            ["theory", "ring", "--agents", "1", "--model", "nan.toml"],
+            "likelihoods: must be finite, got nan at [0, 1, 1]",
+        ),
         (["theory", "star", "--epsilom", "1"], "No such option"),
         (["resume", "nowhere"], "run: 'nowhere' is not a run folder"),
         (["report", "nowhere"], "run: 'nowhere' is not a run folder"),
@@ -158,6 +179,7 @@ def test_bad_input_is_one_line_and_code_2(consilience, tmp_path, words, line):
     (tmp_path / "swap.csv").write_text("0,1\n1,0\n")
     (tmp_path / "nan.csv").write_text("0.5,nan\n0.5,0.5\n")
     (tmp_path / "coins.toml").write_text("likelihoods = [[[0.5, 0.5], [0.9, 0.1]]]")
+    (tmp_path / "nan.toml").write_text("likelihoods = [[[0.5, 0.5], [0.9, nan]]]")
     code, out, err = consilience(*words)
     assert code == 2
     assert out == ""

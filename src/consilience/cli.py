@@ -92,13 +92,16 @@ def resume(
 @app.command()
 def report(
     folder: Annotated[Path, typer.Argument(help="The folder of a run.")],
+    to: Annotated[
+        Path | None, typer.Option(help="Write them to another folder, e.g. to keep them with a paper.")
+    ] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Draw a run's figures and write its summary anew from its record."""
     from consilience import run as runs
 
-    _show_summary(runs.report(folder), as_json, quiet)
+    _show_summary(runs.report(folder, to), to or folder, as_json, quiet)
 
 
 @app.command()
@@ -152,8 +155,12 @@ def theory(
     weights: Annotated[str | None, typer.Option(help="uniform or metropolis.")] = None,
     laziness: Annotated[float | None, typer.Option(help="Weight everybody keeps for itself before listening.")] = None,
     seed: Annotated[int | None, typer.Option(help="erdos-renyi, watts-strogatz.")] = None,
-    likelihoods: Annotated[
-        Path | None, typer.Option(help="TOML: likelihoods = [agent][hypothesis][outcome], and truth = its number.")
+    model: Annotated[
+        Path | None,
+        typer.Option(
+            help="TOML: likelihoods = [agent][hypothesis][outcome] and truth = its number; or, for a linear-Gaussian "
+            "model, second_moments = [agent][d][d], noise and offset (θ − θ*)."
+        ),
     ] = None,
     epsilon: Annotated[float | None, typer.Option(help="ε of Theorem 1 [default: K/2].")] = None,
     delta: Annotated[float, typer.Option(help="δ of Theorem 1.")] = 0.05,
@@ -178,8 +185,8 @@ def theory(
     }
     built = theory_report.network_from(network, {name: value for name, value in given.items() if value is not None})
     facts = theory_report.describe(built, rounds)
-    if likelihoods is not None:
-        facts |= theory_report.describe_model(built, likelihoods, facts, epsilon, delta, rounds)
+    if model is not None:
+        facts |= theory_report.describe_model(built, model, facts, epsilon, delta, rounds)
     if as_json:
         _print_json(facts)
     else:
@@ -221,22 +228,21 @@ def _carry_on(folder: Path, as_json: bool, quiet: bool) -> int:
         _fail(str(error), 1)
     except KeyboardInterrupt:
         _fail(f"stopped; carry on with: consilience resume {folder}", 1)
-    _show_summary(summary | {"folder": str(folder)}, as_json, quiet)
+    _show_summary(summary, folder, as_json, quiet)
     return 0
 
 
-def _show_summary(summary: dict[str, Any], as_json: bool, quiet: bool) -> None:
+def _show_summary(summary: dict[str, Any], folder: Path, as_json: bool, quiet: bool) -> None:
     from consilience.tables import summary_tables
 
     if as_json:
-        _print_json(summary)
+        _print_json(summary | {"folder": str(folder)})
     elif not quiet:
         for part in summary_tables(summary):
             screen.print(part)
-        for figure in summary["figures"]:
-            screen.print(f"figure  {figure}", highlight=False, soft_wrap=True)
-        if "folder" in summary:
-            screen.print(f"record  {summary['folder']}/record.csv", highlight=False, soft_wrap=True)
+        for file in (*summary["figures"], "record.csv", "summary.json"):
+            if (folder / file).exists():
+                screen.print(f"wrote {folder / file}", highlight=False, soft_wrap=True)
 
 
 def _print_json(value: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import jax
 
@@ -16,6 +17,7 @@ def cache_folder() -> Path:
 
 def keep_compiled_programs(folder: Path | None = None) -> None:
     """Let JAX store what it compiles, unless the user has already told it where."""
-    if jax.config.jax_compilation_cache_dir is None:
+    settings: Any = jax.config  # its flags are attributes that a type checker cannot see
+    if settings.jax_compilation_cache_dir is None:
         jax.config.update("jax_compilation_cache_dir", str(folder or cache_folder() / "programs"))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)

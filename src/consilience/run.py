@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import platform
+import shlex
 import sys
+import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -49,7 +51,7 @@ def begin(config: RunConfig, folder: Path) -> None:
         raise InputError(f"--out: '{folder}' already exists; `consilience resume {folder}` carries a run on")
     folder.mkdir(parents=True, exist_ok=True)
     write_atomically(folder / CONFIG, to_toml(config).encode())
-    _note(folder, status="begun", started=_now(), seeds=_seeds(config), command=sys.argv[1:], versions=_versions())
+    _note(folder, status="begun", started=_now(), seeds=_seeds(config), command=_command(), versions=_versions())
 
 
 def next_folder(experiment: str, parent: Path = Path("runs")) -> Path:
@@ -72,24 +74,33 @@ def carry_on(folder: Path, on_round: Callable[[int], None] = lambda _: None) -> 
     config = opened(folder)
     with jax.enable_x64(config.precision == "float64"):
         arms: dict[str, Arm] = module_of(config.experiment).arms(config)
-        _play_all(config, arms, folder, on_round)
+        hours = float(_facts(folder).get("hours", 0.0))
+        began = time.monotonic()
+        try:
+            _play_all(config, arms, folder, on_round)
+        finally:
+            _note(folder, hours=round(hours + (time.monotonic() - began) / 3600, 4))
         _note(folder, status="finished", finished=_now())
         return report(folder)
 
 
-def report(folder: Path) -> dict[str, Any]:
-    """Read the record; write the summary and the figures anew."""
+def report(folder: Path, to: Path | None = None) -> dict[str, Any]:
+    """Read the record; write the summary and the figures anew, into the run's folder or another one."""
     from consilience.report import draw
 
-    config = opened(folder)
+    config, to = opened(folder), to or folder
     with jax.enable_x64(config.precision == "float64"):
         record = Record.read(folder / RECORD)
+        figures = draw(config, record, to / "figures")
+        facts = _facts(folder)
         summary: dict[str, Any] = {
             "experiment": config.experiment,
             **module_of(config.experiment).summarise(config, record),
-            "figures": [str(file) for file in draw(config, record, folder / "figures")],
+            "figures": [str(file.relative_to(to)) for file in figures],
+            **{key: facts[key] for key in ("command", "seeds", "hours", "versions") if key in facts},
+            "configuration": config.model_dump(mode="json", exclude_none=True),
         }
-    write_atomically(folder / SUMMARY, (json.dumps(summary, indent=2) + "\n").encode())
+    write_atomically(to / SUMMARY, (json.dumps(summary, indent=2) + "\n").encode())
     return summary
 
 
@@ -145,15 +156,28 @@ def _refuse_nan(arm: str, stops: list[int], columns: dict[str, np.ndarray]) -> N
             raise RunFailed(f"{arm}: {name} of agent {agent} is {values[stop, agent]} at round {stops[stop]}")
 
 
+def _command() -> str:
+    """What was typed; a run begun from Python has no command line of ours."""
+    program, *words = sys.argv
+    return shlex.join(["consilience", *words]) if Path(program).name == "consilience" else "consilience.run.begin"
+
+
 def _seeds(config: RunConfig) -> list[int]:
     return [config.seed + r for r in range(config.replicates)]
 
 
 def _note(folder: Path, **facts: Any) -> None:
     """Add facts to run.json."""
-    file = folder / RUN
-    known = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
-    write_atomically(file, (json.dumps({**known, **facts}, indent=2) + "\n").encode())
+    write_atomically(folder / RUN, (json.dumps({**_facts(folder), **facts}, indent=2) + "\n").encode())
+
+
+def _facts(folder: Path) -> dict[str, Any]:
+    """What run.json says; nothing where it is missing or damaged, because a run can be carried on without it."""
+    try:
+        known = json.loads((folder / RUN).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return known if isinstance(known, dict) else {}
 
 
 def _versions() -> dict[str, str]:

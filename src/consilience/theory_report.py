@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from consilience.network.files import SUFFIXES
 from consilience.tables import table
 from consilience.theory import (
     finite_information,
+    gaussian_information,
+    hardest_direction,
     is_reversible,
     lambda_max,
     lemma_1,
@@ -72,26 +75,41 @@ def describe(network: Network, rounds: int = 1000) -> dict[str, Any]:
 def describe_model(
     network: Network, file: Path, facts: dict[str, Any], epsilon: float | None, delta: float, rounds: int
 ) -> dict[str, Any]:
-    """I_j, K, Theorem 1's sample sizes and the exact means, for likelihood tables in a TOML file."""
+    """I_j, K and the exact means for a model in a TOML file; for finitely many hypotheses Theorem 1's sizes too.
+
+    The file has either `likelihoods` (agents × hypotheses × outcomes) and `truth` (the number of the true hypothesis),
+    or a linear-Gaussian model: `second_moments` (agents × d × d), `noise`, and `offset` θ − θ* (else the hardest one of
+    length 1).
+    """
     values = read_toml(file)
-    try:
-        tables = np.array(values["likelihoods"], dtype=np.float64)
-        truth = int(values.get("truth", 0))
-    except KeyError:
-        raise InputError(f"likelihoods: '{file}' must have a key 'likelihoods'") from None
-    except (TypeError, ValueError):
-        raise InputError(f"likelihoods: '{file}' must hold numbers, agents × hypotheses × outcomes") from None
-    if tables.ndim != 3 or tables.shape[0] != network.agents:
-        shape = " × ".join(map(str, tables.shape))
-        raise InputError(f"likelihoods: must be {network.agents} agents × hypotheses × outcomes, got {shape}")
-    if not 0 <= truth < tables.shape[1]:
-        raise InputError(f"truth: must be the number of a hypothesis, 0 to {tables.shape[1] - 1}, got {truth}")
-    v = np.array(facts["v"])
-    information = finite_information(tables, truth)
-    K, hardest = rate(v, information, truth)
-    C, allowance = log_ratio_bound(tables), K / 2 if epsilon is None else epsilon
-    against = information[:, hardest]
+    if "likelihoods" in values:
+        told, against = _finite_model(network, values, facts, epsilon, delta)
+    elif "second_moments" in values:
+        told, against = _gaussian_model(network, values, facts)
+    else:
+        raise InputError(f"model: '{file}' must have a key 'likelihoods' or 'second_moments'")
     return {
+        **told,
+        "rounds": rounds,
+        "mean_log_ratio": mean_log_ratio(network, against, [rounds])[0].tolist(),
+        "mean_log_ratio_limit": mean_log_ratio_limit(network, against, rounds).tolist(),
+        "mean_log_ratio_pooled": mean_log_ratio(network, against, [rounds], "pooled")[0].tolist(),
+        "mean_log_ratio_pooled_limit": mean_log_ratio_limit(network, against, rounds, "pooled").tolist(),
+    }
+
+
+def _finite_model(
+    network: Network, values: dict[str, Any], facts: dict[str, Any], epsilon: float | None, delta: float
+) -> tuple[dict[str, Any], Any]:
+    tables = _per_agent(network, values, "likelihoods", "hypotheses × outcomes")
+    truth = values.get("truth", 0)
+    if not (isinstance(truth, int) and 0 <= truth < tables.shape[1]):
+        raise InputError(f"truth: must be the number of a hypothesis, 0 to {tables.shape[1] - 1}, got {truth!r}")
+    information = finite_information(tables, truth)
+    K, hardest = rate(np.array(facts["v"]), information, truth)
+    C, allowance = log_ratio_bound(tables), K / 2 if epsilon is None else epsilon
+    size = partial(sample_size, C, network.agents, tables.shape[1], facts["gap"], allowance, delta)
+    told = {
         "truth": truth,
         "information": information.tolist(),
         "K": K,
@@ -99,14 +117,38 @@ def describe_model(
         "C": C,
         "epsilon": allowance,
         "delta": delta,
-        "n_paper": sample_size(C, network.agents, tables.shape[1], facts["gap"], allowance, delta, "paper"),
-        "n_corrected": sample_size(C, network.agents, tables.shape[1], facts["gap"], allowance, delta, "corrected"),
-        "rounds": rounds,
-        "mean_log_ratio": mean_log_ratio(network, against, [rounds])[0].tolist(),
-        "mean_log_ratio_limit": mean_log_ratio_limit(network, against, rounds).tolist(),
-        "mean_log_ratio_pooled": mean_log_ratio(network, against, [rounds], "pooled")[0].tolist(),
-        "mean_log_ratio_pooled_limit": mean_log_ratio_limit(network, against, rounds, "pooled").tolist(),
+        "n_paper": size("paper"),
+        "n_corrected": size("corrected"),
     }
+    return told, information[:, hardest]
+
+
+def _gaussian_model(network: Network, values: dict[str, Any], facts: dict[str, Any]) -> tuple[dict[str, Any], Any]:
+    moments = _per_agent(network, values, "second_moments", "d × d")
+    v, d = np.array(facts["v"]), moments.shape[1]
+    noise = values.get("noise", 1.0)
+    if not (isinstance(noise, int | float) and 0 < noise < np.inf):
+        raise InputError(f"noise: must be greater than 0 and finite, got {noise!r}")
+    offset = np.array(values["offset"], dtype=np.float64) if "offset" in values else hardest_direction(v, moments)
+    if moments.shape[2] != d or offset.shape != (d,) or not np.isfinite(offset).all():
+        raise InputError(f"second_moments: must be agents × d × d, and offset d finite numbers, with d = {d}")
+    information = gaussian_information(moments, float(noise), offset)
+    told = {"information": information.tolist(), "K": float(v @ information), "offset": offset.tolist()}
+    return told, information
+
+
+def _per_agent(network: Network, values: dict[str, Any], key: str, rest: str) -> Any:
+    """A three-dimensional table with an entry for each agent."""
+    try:
+        array = np.array(values[key], dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{key}: must hold numbers, agents × {rest}, every agent alike") from None
+    if array.ndim != 3 or array.shape[0] != network.agents:
+        raise InputError(f"{key}: must be {network.agents} agents × {rest}, got {' × '.join(map(str, array.shape))}")
+    if not np.isfinite(array).all():
+        place = ", ".join(str(i) for i in np.argwhere(~np.isfinite(array))[0])
+        raise InputError(f"{key}: must be finite, got {array[~np.isfinite(array)][0]} at [{place}]")
+    return array
 
 
 def as_tables(facts: dict[str, Any]) -> list[Table]:

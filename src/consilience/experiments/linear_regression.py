@@ -17,7 +17,7 @@ from consilience.errors import InputError
 from consilience.learners import Observations, conjugate
 from consilience.network import Network, check, from_matrix
 from consilience.record import Record
-from consilience.theory import gaussian_information, mean_log_ratio, stationary
+from consilience.theory import gaussian_information, hardest_direction, mean_log_ratio, stationary
 
 SUMMARY = "Bayesian linear regression; every agent sees one coordinate, together they learn all (Fig. 1)"
 TEST_ROUND = 2**31 - 1  # the test set is drawn with the key of a round that is never played
@@ -116,9 +116,8 @@ def second_moments(config: Config, agents: int) -> Float[np.ndarray, "agents d d
 
 def hardest_alternative(config: Config, network: Network) -> Float[np.ndarray, d]:
     """The θ at distance 1 from θ* that the network as a whole tells from it most slowly."""
-    pooled = np.tensordot(stationary(network), second_moments(config, network.agents), axes=1)
-    direction = np.linalg.eigh(pooled)[1][:, 0]
-    return np.asarray(config.theta + direction * np.sign(direction[np.argmax(np.abs(direction))]))
+    moments = second_moments(config, network.agents)
+    return np.asarray(config.theta + hardest_direction(stationary(network), moments))
 
 
 def predict(config: Config) -> dict[str, dict[str, float]]:

@@ -80,11 +80,11 @@ def from_matrix(rows: Any, name: str = "matrix", names: Sequence[str] = ()) -> N
     return Network(rows, name, tuple(names))
 
 
-def from_networkx(graph: Any, name: str = "networkx", weight: str = "weight") -> Network:
+def from_networkx(graph: Any, name: str = "networkx", weight: str | None = "weight") -> Network:
     """A network from a networkx graph whose edge j → i (or j — i) carries the weight with which i hears j.
 
-    Weights are taken as they are when every row already sums to 1; a graph without weights is given equal weights over
-    the neighbours and oneself.
+    `weight` names the attribute to read. Without it (None), or where no edge has it, every agent trusts its neighbours
+    and itself alike.
 
     >>> import networkx as nx
     >>> from_networkx(nx.path_graph(3)).W.toarray().round(2).tolist()
@@ -95,7 +95,7 @@ def from_networkx(graph: Any, name: str = "networkx", weight: str = "weight") ->
     if graph.number_of_nodes() == 0:
         raise InputError("graph: must have at least one node, got none")
     nodes = list(graph.nodes)
-    weighted = nx.get_edge_attributes(graph, weight)
+    weighted = nx.get_edge_attributes(graph, weight) if weight else {}
     if weighted and len(weighted) < graph.number_of_edges():
         lacking = next(edge for edge in graph.edges if edge not in weighted)
         raise InputError(f"graph: either every edge has a '{weight}' or none, edge {lacking} has none")

@@ -16,18 +16,22 @@ def draw(config: Config, record: Record, folder: Path) -> list[Path]:
 
 def _decay(config: Config, record: Record, file: Path) -> Path:
     names = record.arms()
-    figure, panels = canvas(1, len(names), 2.9 * len(names) + 1, 4.2)
+    columns = min(len(names), 3)
+    rows = -(-len(names) // columns)
+    figure, panels = canvas(rows, columns, 3.5 * columns, 3.0 * rows + 1.2)
+    for spare in panels[len(names) :]:
+        spare.remove()
     theory = predict(config)
-    for axes, name in zip(panels, names, strict=True):
+    for axes, name in zip(panels, names, strict=False):
         rounds = record.rounds(name)
         exact = exact_means(config, name, theory[name], rounds.tolist())
         axes.plot(rounds, record.select(name, "decay"), ".", color=CYCLE[0], ms=3, alpha=0.6)
-        axes.plot([], [], ".", color=CYCLE[0], label="measured −(1/n) log b(θ), each agent")
+        axes.plot([], [], ".", color=CYCLE[0], label="measured −(1/n) log b(θ)")
         axes.plot(rounds, exact, color=CYCLE[1], lw=0.8)
-        axes.plot([], [], color=CYCLE[1], label="exact mean of (1/n) log b(θ*)/b(θ), each agent")
+        axes.plot([], [], color=CYCLE[1], label="exact mean of (1/n) log b(θ*)/b(θ)")
         axes.axhline(theory[name].K, color="black", ls="--", lw=1, label="K(Θ)")
-        axes.set(xscale="log", xlabel="round n", title=f"{name}\nN = {theory[name].agents}, gap {theory[name].gap:.2f}")
-    panels[0].set_ylabel("decay of the hardest wrong hypothesis, nats a round")
+        title = f"{name}: N = {theory[name].agents}, gap {theory[name].gap:.2f}"
+        axes.set(xscale="log", xlabel="round n", ylabel="decay, nats a round", title=title)
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
     caption = (
         f"Every agent's decay rate tends to K(Θ), well placed agents from above. Means of {config.replicates} seeds."
@@ -44,8 +48,8 @@ def _events(config: Config, record: Record, file: Path) -> Path:
         left.axvline(theory[name].n_corrected, color=colour, ls=":", lw=1)
         right.plot(rounds, record.select(name, "wrong").mean(1), color=colour)
     left.axhline(1 - config.delta, color="black", ls="--", lw=1)
-    left.annotate(f"1 − δ = {1 - config.delta:g}", (4, 1 - config.delta), xytext=(0, -12), textcoords="offset points")
-    left.set(xscale="log", ylim=(0, 1.05), xlabel="round n", ylabel="share of seeds where the bound's event holds")
+    left.annotate(f"1 − δ = {1 - config.delta:g}", (4, 1 - config.delta), xytext=(60, -14), textcoords="offset points")
+    left.set(xscale="log", ylim=(0.5, 1.02), xlabel="round n", ylabel="share of seeds where the bound's event holds")
     right.set(xscale="log", xlabel="round n", ylabel="probability of picking a wrong hypothesis")
     right.set_yscale("symlog", linthresh=1 / (config.replicates * 10))
     right.set_ylim(bottom=0)

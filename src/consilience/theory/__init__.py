@@ -1,7 +1,7 @@
 """What the paper's theory says about a network and a model, in closed form."""
 
 from consilience.theory.centrality import is_reversible, lambda_max, stationary
-from consilience.theory.information import finite_information, gaussian_information
+from consilience.theory.information import finite_information, gaussian_information, hardest_direction
 from consilience.theory.mixing import deviation, lemma_1, mean_log_ratio, mean_log_ratio_limit
 from consilience.theory.rate import Rate, log_ratio_bound, rate, sample_size
 
@@ -10,6 +10,7 @@ __all__ = [
     "deviation",
     "finite_information",
     "gaussian_information",
+    "hardest_direction",
     "is_reversible",
     "lambda_max",
     "lemma_1",

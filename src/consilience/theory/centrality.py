@@ -13,13 +13,15 @@ import scipy.sparse as sp
 from jaxtyping import Float
 from scipy.sparse.csgraph import breadth_first_order
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigs, eigsh, splu
+from threadpoolctl import threadpool_limits
 
 from consilience.errors import InputError
 from consilience.network import Network
 from consilience.network.checks import check_connected, check_rows
 
 DENSE_AGENTS = 600  # up to here dense eigenvalues take a fraction of a second and need no care
-ITERATIONS = 300  # of a restarted Arnoldi or Lanczos process; what needs more mixes slowly and is factorised instead
+ITERATIONS = 60  # restarts of an Arnoldi or Lanczos process; what needs more mixes slowly and is factorised instead
+BASIS = 40  # vectors it keeps
 
 
 def stationary(network: Network) -> Float[np.ndarray, agents]:
@@ -36,7 +38,8 @@ def stationary(network: Network) -> Float[np.ndarray, agents]:
         return balanced
     if network.agents <= DENSE_AGENTS:
         return _by_elimination(network.W.toarray())
-    v = _by_iteration(network)
+    with _one_thread():
+        v = _by_iteration(network)
     return v if v is not None else _by_factorisation(network)
 
 
@@ -62,12 +65,13 @@ def lambda_max(network: Network, v: Float[np.ndarray, agents] | None = None) -> 
     v = stationary(network) if v is None else v
     if network.agents <= 2:
         return float(abs(network.W.trace() - 1)) if network.agents == 2 else 0.0
-    if is_reversible(network):
-        return _symmetric_lambda_max(network, v)
-    if network.agents <= DENSE_AGENTS:
-        moduli = np.sort(np.abs(np.linalg.eigvals(network.W.toarray())))
-        return float(min(moduli[-2], 1.0))
-    return _general_lambda_max(network, v)
+    with _one_thread():
+        if is_reversible(network):
+            return _symmetric_lambda_max(network, v)
+        if network.agents <= DENSE_AGENTS:
+            moduli = np.sort(np.abs(np.linalg.eigvals(network.W.toarray())))
+            return float(min(moduli[-2], 1.0))
+        return _general_lambda_max(network, v)
 
 
 def _detailed_balance(network: Network) -> Float[np.ndarray, agents] | None:
@@ -137,7 +141,9 @@ def _symmetric_lambda_max(network: Network, v: Float[np.ndarray, agents]) -> flo
     deflated = LinearOperator(twin.shape, matvec=lambda x: twin @ x - root * (root @ x), dtype=np.float64)
     start = _start(network.agents)
     try:
-        return float(np.abs(eigsh(deflated, k=1, which="LM", v0=start, maxiter=ITERATIONS, tol=1e-10)[0]).max())
+        return float(
+            np.abs(eigsh(deflated, k=1, ncv=BASIS, which="LM", v0=start, maxiter=ITERATIONS, tol=1e-10)[0]).max()
+        )
     except ArpackError:
         # Slow mixing: eigenvalues crowd near 1. Look there by factorising just above 1, and at the other end below.
         second = float(eigsh(twin, k=2, sigma=1 + 1e-9, v0=start, return_eigenvectors=False).min())
@@ -152,7 +158,7 @@ def _general_lambda_max(network: Network, v: Float[np.ndarray, agents]) -> float
     start = _start(network.agents)
     try:
         # Several at once: eigenvalues of nearly the same modulus come in pairs and crowds, and one alone may be missed.
-        return float(np.abs(eigs(deflated, k=8, ncv=40, which="LM", v0=start, maxiter=ITERATIONS)[0]).max())
+        return float(np.abs(eigs(deflated, k=8, ncv=BASIS, which="LM", v0=start, maxiter=ITERATIONS)[0]).max())
     except ArpackError:
         pass
     try:
@@ -160,6 +166,11 @@ def _general_lambda_max(network: Network, v: Float[np.ndarray, agents]) -> float
         return float(np.sort(np.abs(near_one))[-2])
     except ArpackError:
         raise InputError(f"network: the second eigenvalue of {network.name} could not be computed") from None
+
+
+def _one_thread() -> threadpool_limits:
+    """Thousands of small BLAS calls: threads only wait for one another, several times slower on a busy machine."""
+    return threadpool_limits(limits=1, user_api="blas")
 
 
 def _start(agents: int) -> Float[np.ndarray, agents]:

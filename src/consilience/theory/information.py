@@ -48,3 +48,13 @@ def gaussian_information(
     """
     d = np.asarray(offset, dtype=np.float64)
     return np.asarray(samples * np.einsum("a,jab,b->j", d, np.asarray(second_moments), d) / (2 * noise**2))
+
+
+def hardest_direction(v: Float[np.ndarray, agents], second_moments: ArrayLike) -> Float[np.ndarray, d]:
+    """The unit direction in which a linear model is learned most slowly: the last eigenvector of Σ_j v_j E_j[φφᵀ].
+
+    >>> hardest_direction(np.array([0.5, 0.5]), [np.diag([1.0, 0.0]), np.diag([0.0, 3.0])]).tolist()
+    [1.0, 0.0]
+    """
+    direction = np.linalg.eigh(np.tensordot(v, np.asarray(second_moments), axes=1))[1][:, 0]
+    return np.asarray(direction * np.sign(direction[np.argmax(np.abs(direction))]))

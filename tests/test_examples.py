@@ -1,0 +1,41 @@
+"""Every example and benchmark runs as its first lines say."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+def output_of(script: Path, *words: str) -> str:
+    environment = {**os.environ, "JAX_COMPILATION_CACHE_DIR": str(ROOT / ".pytest_cache" / "programs")}
+    done = subprocess.run(
+        [sys.executable, script, *words], capture_output=True, text=True, check=False, env=environment
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("script", sorted((ROOT / "examples").glob("*.py")), ids=lambda s: s.name)
+def test_examples_run(script):
+    assert output_of(script)
+
+
+def test_the_florentine_example_measures_what_it_predicts():
+    for line in output_of(ROOT / "examples" / "bring_your_graph.py").splitlines()[1:]:
+        words = line.replace(",", "").split()
+        assert float(words[-1]) == pytest.approx(float(words[3]), rel=0.05)
+
+
+@pytest.mark.parametrize("script", sorted((ROOT / "benchmarks").glob("*.py")), ids=lambda s: s.name)
+def test_benchmarks_explain_themselves(script):
+    assert "--json" in output_of(script, "--help")
+
+
+def test_one_benchmark_gives_json():
+    row = json.loads(output_of(ROOT / "benchmarks" / "exact.py", "--one", "4"))
+    assert row["rounds_per_second"] > 0
