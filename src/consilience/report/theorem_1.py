@@ -25,16 +25,23 @@ def _decay(config: Config, record: Record, file: Path) -> Path:
     for axes, name in zip(panels, names, strict=False):
         rounds = record.rounds(name)
         exact = exact_means(config, name, theory[name], rounds.tolist())
-        axes.plot(rounds, record.select(name, "decay"), ".", color=CYCLE[0], ms=3, alpha=0.6)
-        axes.plot([], [], ".", color=CYCLE[0], label="measured −(1/n) log b(θ)")
-        axes.plot(rounds, exact, color=CYCLE[1], lw=0.8)
-        axes.plot([], [], color=CYCLE[1], label="exact mean of (1/n) log b(θ*)/b(θ)")
+        for metric, mark, colour, label in (
+            ("log_ratio", ".", CYCLE[0], "measured (1/n) log b(θ*)/b(θ)"),
+            ("decay", "+", CYCLE[3], "measured −(1/n) log b(θ)"),
+        ):
+            values = record.select(name, metric)
+            axes.plot(rounds, values[:, 1:], mark, color=colour, ms=4, alpha=0.7)
+            axes.plot(rounds, values[:, 0], mark, color=colour, ms=4, alpha=0.7, label=label)
+        axes.plot(rounds, exact[:, 1:], color=CYCLE[1], lw=0.8)
+        axes.plot(rounds, exact[:, 0], color=CYCLE[1], lw=0.8, label="exact mean of (1/n) log b(θ*)/b(θ)")
         axes.axhline(theory[name].K, color="black", ls="--", lw=1, label="K(Θ)")
         title = f"{name}: N = {theory[name].agents}, gap {theory[name].gap:.2f}"
         axes.set(xscale="log", xlabel="round n", ylabel="decay, nats a round", title=title)
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
     caption = (
-        f"Every agent's decay rate tends to K(Θ), well placed agents from above. Means of {config.replicates} seeds."
+        "Each agent's log ratio follows its exact mean at every n and tends to K(Θ), from above where well placed.\n"
+        "−(1/n) log b(θ) joins it once the true hypothesis has nearly all of the belief, after some ten rounds "
+        f"({config.replicates} seeds)."
     )
     return finish(figure, caption, file)
 
