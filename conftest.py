@@ -1,10 +1,12 @@
-"""Tests and doctests run in float64, the precision of the exact experiments, and share what they compile."""
+"""Tests and doctests run in float64, on all cores, and share what they compile."""
 
 from pathlib import Path
 
-import jax
+from consilience.runtime import keep_compiled_programs, use_all_cores
 
-from consilience.compilation import keep_compiled_programs
+use_all_cores()
+keep_compiled_programs(Path(__file__).parent / ".pytest_cache" / "programs")
+
+import jax  # noqa: E402
 
 jax.config.update("jax_enable_x64", True)
-keep_compiled_programs(Path(__file__).parent / ".pytest_cache" / "programs")

@@ -33,10 +33,11 @@ def measure(agents: int) -> dict[str, float]:
     assert isinstance(config, Config)
     arm = arms(config)["cooperating"]
     advance, progress, seconds = play(arm), start(arm, [0]), []
+    every = jnp.ones(ROUNDS, bool)
     for piece in range(5):
         first = piece * ROUNDS + 1
         began = time.perf_counter()
-        progress, metrics = advance(jnp.array([0]), first, jnp.arange(first, first + ROUNDS), progress)
+        progress, metrics = advance(jnp.array([0]), first, jnp.arange(first, first + ROUNDS), every, progress)
         jax.block_until_ready(metrics)
         seconds.append(time.perf_counter() - began)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2

@@ -34,11 +34,11 @@ def decay(watching: str) -> tuple[float, float]:
     agent = exact(Categorical.uniform(2), lambda seen: logs[seen[0], :, seen[1]])
     arm = Arm(
         agent,
-        draw=lambda key, family: (family, jax.random.bernoulli(agent_key(key, family)).astype(int)),
+        draw=lambda data, key, family: (family, jax.random.bernoulli(agent_key(key, family)).astype(int)),
         hears=network.to_edges(),
-        measure=lambda b, n: {"decay": -b.log_probabilities()[:, 1] / n},
+        measure=lambda data, now, n, key: {"decay": -now.public.log_probabilities()[:, 1] / n},
     )
-    _, measured = play(arm)(jnp.array(SEEDS), 1, jnp.array([ROUNDS]), start(arm, SEEDS))
+    _, measured = play(arm)(jnp.array(SEEDS), 1, jnp.array([ROUNDS]), jnp.array([True]), start(arm, SEEDS))
     return K, float(measured["decay"].mean())
 
 

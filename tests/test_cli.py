@@ -111,7 +111,10 @@ def test_a_configuration_prints_edits_and_runs(consilience, tmp_path):
 def test_lists(consilience):
     code, out, _ = consilience("experiments", "--json")
     assert code == 0
-    assert set(json.loads(out)) == {"linear-regression", "theorem-1"}
+    assert set(json.loads(out)) >= {"linear-regression", "theorem-1", "star-digits", "star-mnist"}
+    assert json.loads(consilience("data", "list", "--json")[1])["digits"]["here"]
+    assert consilience("data", "list")[0] == 0
+    assert json.loads(consilience("data", "fetch", "digits", "--json")[1])["training"] == 1400
     assert consilience("experiments")[0] == 0
     assert json.loads(consilience("version", "--json")[1])["consilience"]
     assert consilience("version")[0] == 0

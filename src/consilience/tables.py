@@ -35,7 +35,19 @@ def shown(value: Any) -> str:
 
 def summary_tables(summary: dict[str, Any]) -> list[Table]:
     """The tables of a run's summary."""
-    return [TABLES[summary["experiment"]](summary)]
+    return [TABLES.get(summary["experiment"], _classification)(summary)]
+
+
+def _classification(summary: dict[str, Any]) -> Table:
+    keys = ["average_accuracy", "center_accuracy", "edge_accuracy", "pooled_accuracy"]
+    rows = [
+        [arm, *(None if row[key] is None else f"{row[key]:.2%}" for key in keys), row["nll"], row["ece"]]
+        for arm, row in summary["arms"].items()
+    ]
+    columns = ["", "average", "centre", "edges", "pooled", "NLL", "ECE"]
+    return table(
+        columns, rows, f"Accuracy on the global test set of {summary['dataset']} after {summary['rounds']} rounds"
+    )
 
 
 def _linear_regression(summary: dict[str, Any]) -> Table:

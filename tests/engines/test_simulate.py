@@ -15,15 +15,15 @@ PRIOR = Gaussian.from_moments(jnp.zeros(D), 0.5 * jnp.eye(D))
 PAPER = from_matrix([[0.5, 0.5, 0, 0], [0.3, 0.1, 0.3, 0.3], [0, 0.5, 0.5, 0], [0, 0.5, 0, 0.5]])
 
 
-def draw(key, number):
+def draw(data, key, number):
     inputs, noise = jax.random.split(agent_key(key, number))
     features = jax.random.normal(inputs, (5, D)) * (1 + number)
     return Observations(features, features.sum(-1) + NOISE * jax.random.normal(noise, (5,)))
 
 
 def arm_of(network) -> Arm:
-    def measure(b, number):
-        return {"mean": b.mean[:, 0], "round": jnp.full(b.precision.shape[0], 1.0 * number)}
+    def measure(data, progress, number, key):
+        return {"mean": progress.public.mean[:, 0], "round": jnp.full(network.agents, 1.0 * number)}
 
     return Arm(conjugate(PRIOR, NOISE), draw, network.to_edges(), measure)
 
@@ -33,7 +33,7 @@ def played(network, rounds, seeds=(0,), pieces=None):
     progress, first, metrics = start(arm, seeds), 1, []
     advance = play(arm)
     for stops in pieces or [[rounds]]:
-        progress, measured = advance(jnp.array(seeds), first, jnp.array(stops), progress)
+        progress, measured = advance(jnp.array(seeds), first, jnp.array(stops), jnp.ones(len(stops), bool), progress)
         first = stops[-1] + 1
         metrics.append(measured)
     return progress, metrics
@@ -47,7 +47,7 @@ def test_pooled_gaussians_equal_the_closed_form(network, rounds):
     progress, _ = played(network, rounds, (seed,))
 
     def evidence_of(number):
-        each = [evidence(draw(data_key(round_key(seed, number)), jnp.array(j)), NOISE) for j in range(N)]
+        each = [evidence(draw((), data_key(round_key(seed, number)), jnp.array(j)), NOISE) for j in range(N)]
         return jax.tree.map(lambda *leaves: np.stack(leaves), *each)
 
     expected = [np.broadcast_to(leaf, (N, *leaf.shape)).copy() for leaf in PRIOR]
@@ -101,7 +101,8 @@ def test_a_complete_network_of_exact_agents_is_one_tempered_bayesian():
     """With W = 1/N everywhere the pooled log-likelihood is the average of all agents' log-likelihoods."""
     logs = jnp.log(jnp.array([[0.2, 0.5], [0.6, 0.3], [0.9, 0.1]]))
     agent = exact(Categorical.uniform(2), lambda number: logs[number])
-    arm = Arm(agent, lambda key, number: number, from_matrix(np.full((3, 3), 1 / 3)).to_edges(), lambda b, n: {})
-    progress, _ = play(arm)(jnp.array([0]), 1, jnp.array([10]), start(arm, [0]))
+    everybody = from_matrix(np.full((3, 3), 1 / 3))
+    arm = Arm(agent, lambda data, key, number: number, everybody.to_edges(), lambda data, now, n, key: {})
+    progress, _ = play(arm)(jnp.array([0]), 1, jnp.array([10]), jnp.array([True]), start(arm, [0]))
     expected = Categorical(10 * logs.mean(0)).log_probabilities()
     np.testing.assert_allclose(progress.state.log_probabilities()[0], jnp.tile(expected, (3, 1)), rtol=1e-12)

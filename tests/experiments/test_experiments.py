@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from consilience import run
+from consilience.engines.simulate import Progress
 from consilience.experiments import linear_regression, load, theorem_1
 from consilience.network import check
 
@@ -50,8 +51,9 @@ def test_mse_from_sums_of_squares_is_the_mse():
     prior = arm.agent.init(jax.random.key(0))
     stacked = type(prior)(prior.precision[None], jnp.array([[0.1, 0.2, 0.3, 0.4, 0.5]]))
     test = linear_regression.test_set(config)
+    measured = arm.measure((), Progress(stacked, stacked), jnp.array(1), jax.random.key(0))
     direct = jnp.mean((test.labels - test.features @ stacked.mean[0]) ** 2)
-    np.testing.assert_allclose(arm.measure(stacked, jnp.array(1))["mse"][0], direct, rtol=1e-12)
+    np.testing.assert_allclose(measured["mse"][0], direct, rtol=1e-12)
 
 
 def test_any_network_will_do(tmp_path):

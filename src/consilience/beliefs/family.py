@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +12,7 @@ from jaxtyping import Array, PRNGKeyArray
 from consilience.errors import InputError
 
 
+@runtime_checkable
 class Belief(Protocol):
     """A distribution over the shared parameter, as natural parameters that may be stacked along leading axes."""
 

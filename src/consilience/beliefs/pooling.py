@@ -20,9 +20,9 @@ class Edges:
     Sorted by receiver. `agents` is the number of receivers; it is part of the program, not of its data.
     """
 
-    weights: Float[Array, edges]
-    senders: Int[Array, edges]
-    receivers: Int[Array, edges]
+    weights: Float[Array, "edges"]
+    senders: Int[Array, "edges"]
+    receivers: Int[Array, "edges"]
     agents: int = field(metadata={"static": True})
 
 

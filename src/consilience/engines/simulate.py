@@ -8,25 +8,15 @@ from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Int, Key, PRNGKeyArray
+from jax.sharding import AxisType, PartitionSpec
+from jaxtyping import Array, Bool, Int, Key, PRNGKeyArray
 
 from consilience.agent import Agent, Batch, Inbox, Message, State
 from consilience.beliefs import Edges, pool
 
 Metrics: TypeAlias = dict[str, Array]
-
-
-class Arm(NamedTuple):
-    """One arm of an experiment: who learns, from what, hearing whom, and what is measured.
-
-    draw(round key, agent number) -> batch: the agent's private data of a round; `agent_key` makes the agent's own key.
-    measure(messages, round) -> {name: one value an agent}: from the public beliefs b_i, stacked along the agents.
-    """
-
-    agent: Agent
-    draw: Callable[[PRNGKeyArray, Int[Array, ""]], Batch]
-    hears: Edges
-    measure: Callable[[Message, Int[Array, ""]], Metrics]
+Data: TypeAlias = Any
+AXIS = "agents"
 
 
 class Progress(NamedTuple):
@@ -36,13 +26,31 @@ class Progress(NamedTuple):
     public: Message
 
 
+class Arm(NamedTuple):
+    """One arm of an experiment: who learns, from what, hearing whom, and what is measured.
+
+    draw(data, round key, agent number) -> batch: an agent's private data of a round; `agent_key` makes its own key.
+    measure(data, progress, round, key) -> {name: one value an agent}: of one repetition, stacked along the agents.
+    data: arrays that both use; they are given to the program, not built into it.
+    heavy: an agent's step is work enough for a core. Such agents are spread over all devices and on each device learn
+    one after another; light ones are computed together.
+    """
+
+    agent: Agent
+    draw: Callable[[Data, PRNGKeyArray, Int[Array, ""]], Batch]
+    hears: Edges
+    measure: Callable[[Data, Progress, Int[Array, ""], PRNGKeyArray], Metrics]
+    data: Data = ()
+    heavy: bool = False
+
+
 def start(arm: Arm, seeds: Sequence[int]) -> Progress:
     """Every agent's initial state, in every repetition, before round 1."""
 
     @jax.jit
-    def initialise(seeds: Int[Array, seeds]) -> Progress:
+    def initialise(seeds: Int[Array, "seeds"]) -> Progress:
         def one_seed(seed: Int[Array, ""]) -> Progress:
-            state = jax.vmap(arm.agent.init)(_agent_keys(round_key(seed, 0), arm))
+            state = jax.vmap(arm.agent.init)(_agent_keys(round_key(seed, 0), arm.hears.agents))
             return Progress(state, jax.vmap(arm.agent.publish)(state))
 
         return jax.vmap(one_seed)(seeds)
@@ -66,43 +74,98 @@ def data_key(key: PRNGKeyArray) -> PRNGKeyArray:
     return jax.random.fold_in(key, 2**32 - 1)
 
 
-def play_round(arm: Arm, seed: Int[Array, ""], number: Int[Array, ""], before: Progress) -> Progress:
+def measuring_key(key: PRNGKeyArray) -> PRNGKeyArray:
+    """The round key for Monte Carlo estimates of what is measured."""
+    return jax.random.fold_in(key, 2**32 - 2)
+
+
+def play_round(arm: Arm, data: Data, seed: Int[Array, ""], number: Int[Array, ""], before: Progress) -> Progress:
     """One round of every agent: draw, learn, publish, hear, pool (Sec. 2.1)."""
+    agents = arm.hears.agents
     key = round_key(seed, number)
-    batches = jax.vmap(arm.draw, in_axes=(None, 0))(data_key(key), jnp.arange(arm.hears.agents))
-    state, _ = jax.vmap(arm.agent.learn)(_agent_keys(key, arm), before.state, batches)
+    batches = jax.vmap(partial(arm.draw, data, data_key(key)))(jnp.arange(agents))
+    state, _ = each_agent(arm.agent.learn, arm.heavy, _agent_keys(key, agents), before.state, batches)
     public = jax.vmap(arm.agent.publish)(state)
     inbox = Inbox(pool(arm.hears, public))
     return Progress(jax.vmap(arm.agent.pool)(state, inbox), public)
 
 
-def _agent_keys(key: PRNGKeyArray, arm: Arm) -> Key[Array, agents]:
-    return jax.vmap(partial(agent_key, key))(jnp.arange(arm.hears.agents))
+def each_agent(f: Callable[..., Any], heavy: bool, *stacked: Any) -> Any:
+    """f applied to every agent's slice of the arguments, and the results stacked.
+
+    Heavy work is spread over the mesh of all devices (cores, GPUs), one agent at a time on each. Where the agents do
+    not divide evenly, some are computed twice and the copies dropped.
+    """
+    if not heavy:
+        return jax.vmap(f)(*stacked)
+    agents = jax.tree.leaves(stacked)[0].shape[0]
+    devices = min(jax.device_count(), agents)
+    spare = -agents % devices
+    mesh = jax.make_mesh((devices,), (AXIS,), axis_types=(AxisType.Auto,), devices=jax.devices()[:devices])
+    padded = jax.tree.map(lambda x: jnp.concatenate([x, x[:spare]]) if spare else x, stacked)
+    spread: Callable[..., Any] = jax.shard_map(
+        lambda *mine: jax.lax.map(lambda one: f(*one), mine),
+        mesh=mesh,
+        in_specs=PartitionSpec(AXIS),
+        out_specs=PartitionSpec(AXIS),
+        check_vma=False,
+    )
+    results: Any = spread(*padded)
+    return jax.tree.map(lambda x: x[:agents], results)
 
 
-def play(arm: Arm) -> Callable[[Any, Any, Any, Progress], tuple[Progress, Metrics]]:
-    """A jitted function (seeds, first, stops, progress) -> progress, metrics that plays on and measures at every stop.
+def play(arm: Arm) -> Callable[[Any, Any, Any, Any, Progress], tuple[Progress, Metrics]]:
+    """A jitted function (seeds, first, stops, measured, progress) -> progress, metrics that plays on from stop to stop.
 
-    It plays round `first`, then on to each round in `stops`. Metrics come back with axes (stops, seeds, agents).
-    The stops are data, not program: other rounds do not compile again, only another number of them does. A stop that is
-    not ahead (padding) plays nothing.
+    It plays round `first`, then on to each round in `stops`, and measures at those where `measured` is true (the others
+    give zeros). Metrics come back with axes (stops, seeds, agents). The stops are data, not program: other rounds do
+    not compile again, only another number of them does. A stop that is not ahead (padding) plays nothing.
     """
 
     def one_seed(
-        seed: Int[Array, ""], first: Int[Array, ""], stops: Int[Array, stops], progress: Progress
+        data: Data,
+        first: Int[Array, ""],
+        stops: Int[Array, "stops"],
+        measured: Bool[Array, "stops"],
+        seed: Int[Array, ""],
+        progress: Progress,
     ) -> tuple[Progress, Metrics]:
-        def to_next_stop(carry: tuple[Any, Progress], stop: Int[Array, ""]) -> tuple[tuple[Any, Progress], Metrics]:
-            number, now = carry
-            now = jax.lax.fori_loop(number, stop + 1, partial(play_round, arm, seed), now)
-            return (jnp.maximum(number, stop + 1), now), arm.measure(now.public, stop)
+        def measure(now: Progress, stop: Int[Array, ""]) -> Metrics:
+            return arm.measure(data, now, stop, measuring_key(round_key(seed, stop)))
 
-        (_, progress), metrics = jax.lax.scan(to_next_stop, (first, progress), stops)
+        def nothing(now: Progress, stop: Int[Array, ""]) -> Metrics:
+            return {k: jnp.zeros(x.shape, x.dtype) for k, x in jax.eval_shape(measure, now, stop).items()}
+
+        def to_next_stop(carry: tuple[Any, Progress], each: tuple[Any, Any]) -> tuple[tuple[Any, Progress], Metrics]:
+            (number, now), (stop, wanted) = carry, each
+            now = jax.lax.fori_loop(number, stop + 1, partial(play_round, arm, data, seed), now)
+            return (jnp.maximum(number, stop + 1), now), jax.lax.cond(wanted, measure, nothing, now, stop)
+
+        (_, progress), metrics = jax.lax.scan(to_next_stop, (first, progress), (stops, measured))
         return progress, metrics
 
-    @partial(jax.jit, donate_argnums=3)
+    @partial(jax.jit, donate_argnums=5, compiler_options=_compiler_options())
     def all_seeds(
-        seeds: Int[Array, seeds], first: Int[Array, ""], stops: Int[Array, stops], progress: Progress
+        data: Data,
+        seeds: Int[Array, "seeds"],
+        first: Int[Array, ""] | int,
+        stops: Int[Array, "stops"],
+        measured: Bool[Array, "stops"],
+        progress: Progress,
     ) -> tuple[Progress, Metrics]:
-        return jax.vmap(one_seed, in_axes=(0, None, None, 0), out_axes=(0, 1))(seeds, first, stops, progress)
+        play_one = partial(one_seed, data, jnp.asarray(first), stops, measured)
+        if not arm.heavy:
+            return jax.vmap(play_one, out_axes=(0, 1))(seeds, progress)
+        progress, metrics = jax.lax.map(lambda each: play_one(*each), (seeds, progress))
+        return progress, jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), metrics)
 
-    return all_seeds
+    return partial(all_seeds, arm.data)
+
+
+def _agent_keys(key: PRNGKeyArray, agents: int) -> Key[Array, "agents"]:
+    return jax.vmap(partial(agent_key, key))(jnp.arange(agents))
+
+
+def _compiler_options() -> dict[str, Any]:
+    """Full width vectors: XLA prefers half of what AVX-512 has, a fifth slower for the variational step."""
+    return {"xla_cpu_prefer_vector_width": 512} if jax.default_backend() == "cpu" else {}

@@ -5,22 +5,32 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
+from typing import Any, NamedTuple
 
 from consilience.config import RunConfig, override, read_toml, validate
 from consilience.errors import InputError, suggestion
-from consilience.experiments import linear_regression, theorem_1
+from consilience.experiments import classification, linear_regression, theorem_1
+from consilience.experiments.presets import PRESETS
 
-EXPERIMENTS: dict[str, ModuleType] = {
-    "linear-regression": linear_regression,
-    "theorem-1": theorem_1,
+
+class Experiment(NamedTuple):
+    """A built-in experiment: what it shows, the module that runs it, its values where they differ from the defaults."""
+
+    summary: str
+    module: ModuleType
+    values: dict[str, Any]
+
+
+EXPERIMENTS: dict[str, Experiment] = {
+    "linear-regression": Experiment(linear_regression.SUMMARY, linear_regression, {}),
+    "theorem-1": Experiment(theorem_1.SUMMARY, theorem_1, {}),
+    **{name: Experiment(summary, classification, values) for name, (summary, values) in PRESETS.items()},
 }
 
 
 def module_of(name: str) -> ModuleType:
     """The module of an experiment by its name."""
-    if name not in EXPERIMENTS:
-        raise InputError(f"experiment: unknown '{name}'; {suggestion(name, EXPERIMENTS)}")
-    return EXPERIMENTS[name]
+    return _experiment(name).module
 
 
 def load(source: str, settings: Iterable[str] = ()) -> RunConfig:
@@ -33,8 +43,16 @@ def load(source: str, settings: Iterable[str] = ()) -> RunConfig:
     values = read_toml(Path(source)) if from_file else {"experiment": source}
     if from_file and "experiment" not in values:
         raise InputError(f"experiment: is required, '{source}' does not say which one it describes")
-    module = module_of(str(values["experiment"]))
+    name = str(values["experiment"])
+    experiment = _experiment(name)
     # Settings reach into the defaults too, so that `network.trust=0.3` keeps the default's kind.
-    defaults = module.Config(experiment=values["experiment"]).model_dump(mode="json", exclude_none=True)
-    config: RunConfig = validate(module.Config, override({**defaults, **values}, settings))
+    defaults = validate(experiment.module.Config, {"experiment": name, **experiment.values})
+    known = defaults.model_dump(mode="json", exclude_none=True)
+    config: RunConfig = validate(experiment.module.Config, override({**known, **values}, settings))
     return config
+
+
+def _experiment(name: str) -> Experiment:
+    if name not in EXPERIMENTS:
+        raise InputError(f"experiment: unknown '{name}'; {suggestion(name, EXPERIMENTS)}")
+    return EXPERIMENTS[name]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Literal
 
 import jax
@@ -12,7 +13,7 @@ from pydantic import Field, PositiveFloat
 
 from consilience.beliefs import Gaussian
 from consilience.config import Matrix, NetworkConfig, RunConfig
-from consilience.engines.simulate import Arm, Metrics, agent_key, round_key
+from consilience.engines.simulate import Arm, Data, Metrics, Progress, agent_key, round_key
 from consilience.errors import InputError
 from consilience.learners import Observations, conjugate
 from consilience.network import Network, check, from_matrix
@@ -63,7 +64,7 @@ def arms(config: Config) -> dict[str, Arm]:
     agent = conjugate(prior, config.noise)
     wrong = jnp.array(hardest_alternative(config, network))
 
-    def draw(key: PRNGKeyArray, number: Int[Array, ""]) -> Observations:
+    def draw(data: Data, key: PRNGKeyArray, number: Int[Array, ""]) -> Observations:
         """φ(x) = [1, 0 … x_k … 0] with k the agent's coordinate."""
         of_inputs, of_noise = jax.random.split(agent_key(key, number))
         k = number % (d - 1)
@@ -71,14 +72,15 @@ def arms(config: Config) -> dict[str, Arm]:
         features = jnp.zeros((config.batch, d)).at[:, 0].set(1.0).at[:, 1 + k].set(x)
         return Observations(features, _labels(of_noise, features, theta, config.noise))
 
-    def draw_all(key: PRNGKeyArray, number: Int[Array, ""]) -> Observations:
-        every: Observations = jax.vmap(draw, in_axes=(None, 0))(key, jnp.arange(N))
+    def draw_all(data: Data, key: PRNGKeyArray, number: Int[Array, ""]) -> Observations:
+        every: Observations = jax.vmap(partial(draw, data, key))(jnp.arange(N))
         return Observations(every.features.reshape(-1, d), every.labels.reshape(-1))
 
     test = test_set(config)
     gram, cross = test.features.T @ test.features, test.features.T @ test.labels
 
-    def measure(b: Gaussian, number: Int[Array, ""]) -> Metrics:
+    def measure(data: Data, progress: Progress, number: Int[Array, ""], key: PRNGKeyArray) -> Metrics:
+        b: Gaussian = progress.public
         mean = b.mean
         squares = jnp.einsum("...a,ab,...b->...", mean, gram, mean) - 2 * mean @ cross + test.labels @ test.labels
         return {
@@ -114,7 +116,7 @@ def second_moments(config: Config, agents: int) -> Float[np.ndarray, "agents d d
     return moments
 
 
-def hardest_alternative(config: Config, network: Network) -> Float[np.ndarray, d]:
+def hardest_alternative(config: Config, network: Network) -> Float[np.ndarray, "d"]:
     """The θ at distance 1 from θ* that the network as a whole tells from it most slowly."""
     moments = second_moments(config, network.agents)
     return np.asarray(config.theta + hardest_direction(stationary(network), moments))
@@ -129,7 +131,7 @@ def predict(config: Config) -> dict[str, dict[str, float]]:
     prior = _prior_log_ratio(config, offset)
     n = config.rounds
 
-    def exact(network: Network, values: Float[np.ndarray, agents]) -> float:
+    def exact(network: Network, values: Float[np.ndarray, "agents"]) -> float:
         return float((prior + mean_log_ratio(network, values, [n])).mean() / n)
 
     one, alone = from_matrix([[1.0]]), Network(np.eye(network.agents))
@@ -167,11 +169,13 @@ def summarise(config: Config, record: Record) -> dict[str, Any]:
     }
 
 
-def _labels(key: PRNGKeyArray, features: Float[Array, "m d"], theta: Float[Array, d], noise: float) -> Float[Array, m]:
+def _labels(
+    key: PRNGKeyArray, features: Float[Array, "m d"], theta: Float[Array, "d"], noise: float
+) -> Float[Array, "m"]:
     return features @ theta + noise * jax.random.normal(key, features.shape[:1])
 
 
-def _prior_log_ratio(config: Config, offset: Float[np.ndarray, d]) -> float:
+def _prior_log_ratio(config: Config, offset: Float[np.ndarray, "d"]) -> float:
     """log N(θ*; 0, s²I) − log N(θ*+offset; 0, s²I)."""
     theta = np.asarray(config.theta)
     return float((np.sum((theta + offset) ** 2) - np.sum(theta**2)) / (2 * config.prior_variance))

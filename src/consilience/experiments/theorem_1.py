@@ -13,7 +13,7 @@ from pydantic import Field
 
 from consilience.beliefs import Categorical
 from consilience.config import Complete, Grid, NetworkConfig, Ring, RunConfig, Star, WattsStrogatz
-from consilience.engines.simulate import Arm, Metrics, agent_key
+from consilience.engines.simulate import Arm, Data, Metrics, Progress, agent_key
 from consilience.errors import InputError
 from consilience.learners import exact
 from consilience.network import Network, check
@@ -62,14 +62,14 @@ class Prediction(NamedTuple):
     """What the theory says about one network."""
 
     agents: int
-    v: Float[np.ndarray, agents]
+    v: Float[np.ndarray, "agents"]
     gap: float
     K: float
     hardest: int
     epsilon: float
     n_paper: int
     n_corrected: int
-    information: Float[np.ndarray, agents]
+    information: Float[np.ndarray, "agents"]
 
 
 class Outcome(NamedTuple):
@@ -130,17 +130,17 @@ def _arm(config: Config, network: Network, theory: Prediction) -> Arm:
     tables = jnp.array(tables_for(config, network.agents))
     log_tables, below = jnp.log(tables), jnp.cumsum(tables[:, TRUTH], axis=-1)[:, :-1]
 
-    def draw(key: PRNGKeyArray, number: Int[Array, ""]) -> Outcome:
+    def draw(data: Data, key: PRNGKeyArray, number: Int[Array, ""]) -> Outcome:
         # By the distribution function: four times cheaper than jax.random.categorical, which takes logarithms.
         return Outcome(number, jnp.sum(jax.random.uniform(agent_key(key, number)) >= below[number]))
 
-    def log_likelihood(seen: Outcome) -> Float[Array, hypotheses]:
+    def log_likelihood(seen: Outcome) -> Float[Array, "hypotheses"]:
         return log_tables[seen.agent, :, seen.y]
 
     wrong = jnp.array([k for k in range(log_tables.shape[1]) if k != TRUTH])
 
-    def measure(b: Categorical, number: Int[Array, ""]) -> Metrics:
-        log_b = b.log_probabilities()
+    def measure(data: Data, progress: Progress, number: Int[Array, ""], key: PRNGKeyArray) -> Metrics:
+        log_b = progress.public.log_probabilities()
         agents = log_b.shape[0]
         holds = log_b[:, wrong].max() < -number * (theory.K - theory.epsilon)
         return {

@@ -17,7 +17,7 @@ class Observations(NamedTuple):
     """A batch of M feature vectors φ(x) and their labels y."""
 
     features: Float[Array, "m d"]
-    labels: Float[Array, m]
+    labels: Float[Array, "m"]
 
 
 def evidence(batch: Observations, noise: float) -> Gaussian:

@@ -10,7 +10,7 @@ from consilience.agent import Agent, Batch, from_update
 from consilience.beliefs import Categorical
 
 
-def exact(prior: Categorical, log_likelihood: Callable[[Batch], Float[Array, k]]) -> Agent:
+def exact(prior: Categorical, log_likelihood: Callable[[Batch], Float[Array, "k"]]) -> Agent:
     """An agent that applies Bayes' rule exactly: b(θ) ∝ ℓ(batch | θ) q(θ) (eq. 2); no projection is needed.
 
     `log_likelihood(batch)` gives log ℓ(batch | θ) for each of the k hypotheses.

@@ -7,16 +7,19 @@ from pathlib import Path
 from typing import Any
 
 from consilience.config import RunConfig
+from consilience.experiments import module_of
 from consilience.record import Record
-from consilience.report import linear_regression, theorem_1
+from consilience.report import classification, linear_regression, theorem_1
 
 FIGURES: dict[str, Callable[[Any, Record, Path], list[Path]]] = {
-    "linear-regression": linear_regression.draw,
-    "theorem-1": theorem_1.draw,
+    "linear_regression": linear_regression.draw,
+    "theorem_1": theorem_1.draw,
+    "classification": classification.draw,
 }
 
 
 def draw(config: RunConfig, record: Record, folder: Path) -> list[Path]:
     """Draw the figures of a run into a folder; returns the files."""
     folder.mkdir(parents=True, exist_ok=True)
-    return FIGURES[config.experiment](config, record, folder)
+    kind = module_of(config.experiment).__name__.rpartition(".")[2]
+    return FIGURES[kind](config, record, folder)

@@ -24,7 +24,7 @@ ITERATIONS = 60  # restarts of an Arnoldi or Lanczos process; what needs more mi
 BASIS = 40  # vectors it keeps
 
 
-def stationary(network: Network) -> Float[np.ndarray, agents]:
+def stationary(network: Network) -> Float[np.ndarray, "agents"]:
     """The distribution v with vW = v: how much each agent's evidence counts in the end. W must be irreducible.
 
     >>> from consilience.network import star
@@ -53,7 +53,7 @@ def is_reversible(network: Network) -> bool:
     return _detailed_balance(network) is not None
 
 
-def lambda_max(network: Network, v: Float[np.ndarray, agents] | None = None) -> float:
+def lambda_max(network: Network, v: Float[np.ndarray, "agents"] | None = None) -> float:
     """The largest modulus among the eigenvalues of W other than 1; the gap is 1 − lambda_max.
 
     >>> from consilience.network import complete, ring
@@ -74,7 +74,7 @@ def lambda_max(network: Network, v: Float[np.ndarray, agents] | None = None) -> 
         return _general_lambda_max(network, v)
 
 
-def _detailed_balance(network: Network) -> Float[np.ndarray, agents] | None:
+def _detailed_balance(network: Network) -> Float[np.ndarray, "agents"] | None:
     """v of a reversible W, or None: v_j = v_i W_ij / W_ji along a spanning tree, then checked on every edge."""
     W = network.W
     back = sp.csr_array(W.T)
@@ -99,7 +99,7 @@ def _detailed_balance(network: Network) -> Float[np.ndarray, agents] | None:
     return v if mismatch.nnz == 0 or mismatch.max() <= 1e-10 * flow.max() else None
 
 
-def _by_elimination(W: Float[np.ndarray, "agents agents"]) -> Float[np.ndarray, agents]:
+def _by_elimination(W: Float[np.ndarray, "agents agents"]) -> Float[np.ndarray, "agents"]:
     """Grassmann, Taksar and Heyman's elimination: no subtraction, so even tiny entries of v keep all their digits."""
     A = W.copy()
     N = len(A)
@@ -112,7 +112,7 @@ def _by_elimination(W: Float[np.ndarray, "agents agents"]) -> Float[np.ndarray, 
     return np.asarray(v / v.sum())
 
 
-def _by_iteration(network: Network) -> Float[np.ndarray, agents] | None:
+def _by_iteration(network: Network) -> Float[np.ndarray, "agents"] | None:
     """The leading left eigenvector by Arnoldi, or None where it is not accurate."""
     try:
         _, vectors = eigs(sp.csr_array(network.W.T), k=1, which="LR", v0=_start(network.agents), maxiter=ITERATIONS)
@@ -123,7 +123,7 @@ def _by_iteration(network: Network) -> Float[np.ndarray, agents] | None:
     return v if np.abs(v @ network.W - v).sum() < 1e-10 else None
 
 
-def _by_factorisation(network: Network) -> Float[np.ndarray, agents]:
+def _by_factorisation(network: Network) -> Float[np.ndarray, "agents"]:
     """Solve (I − Wᵀ)v = 0 with the first entry of v fixed: what is left is a nonsingular M-matrix."""
     system = sp.csc_array(sp.eye_array(network.agents) - network.W.T)
     rest = splu(system[1:, 1:]).solve(-system[1:, [0]].toarray()[:, 0])
@@ -131,7 +131,7 @@ def _by_factorisation(network: Network) -> Float[np.ndarray, agents]:
     return np.asarray(v / v.sum())
 
 
-def _symmetric_lambda_max(network: Network, v: Float[np.ndarray, agents]) -> float:
+def _symmetric_lambda_max(network: Network, v: Float[np.ndarray, "agents"]) -> float:
     """From the symmetric twin D^½ W D^-½ with D = diag(v), its leading eigenvector √v removed."""
     root = np.sqrt(v)
     twin = sp.csr_array(sp.diags_array(root) @ network.W @ sp.diags_array(1 / root))
@@ -153,7 +153,7 @@ def _symmetric_lambda_max(network: Network, v: Float[np.ndarray, agents]) -> flo
         return max(second, -float(eigsh(twin, k=1, which="SA", v0=start, tol=1e-6, return_eigenvectors=False)[0]))
 
 
-def _general_lambda_max(network: Network, v: Float[np.ndarray, agents]) -> float:
+def _general_lambda_max(network: Network, v: Float[np.ndarray, "agents"]) -> float:
     deflated = LinearOperator(network.W.shape, matvec=lambda x: network.W @ x - (v @ x), dtype=np.float64)
     start = _start(network.agents)
     try:
@@ -173,6 +173,6 @@ def _one_thread() -> threadpool_limits:
     return threadpool_limits(limits=1, user_api="blas")
 
 
-def _start(agents: int) -> Float[np.ndarray, agents]:
+def _start(agents: int) -> Float[np.ndarray, "agents"]:
     """A fixed start vector, so that the same network always gives the same digits."""
     return np.random.default_rng(0).uniform(0.5, 1.5, agents)

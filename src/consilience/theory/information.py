@@ -38,7 +38,7 @@ def finite_information(likelihoods: ArrayLike, truth: int, samples: int = 1) -> 
 
 def gaussian_information(
     second_moments: ArrayLike, noise: float, offset: ArrayLike, samples: int = 1
-) -> Float[np.ndarray, agents]:
+) -> Float[np.ndarray, "agents"]:
     """I_j(θ*, θ) for y = θᵀφ + N(0, α²): M · dᵀE_j[φφᵀ]d / 2α² with d = θ − θ*.
 
     `second_moments` holds E_j[φφᵀ], of shape agents × d × d.
@@ -50,7 +50,7 @@ def gaussian_information(
     return np.asarray(samples * np.einsum("a,jab,b->j", d, np.asarray(second_moments), d) / (2 * noise**2))
 
 
-def hardest_direction(v: Float[np.ndarray, agents], second_moments: ArrayLike) -> Float[np.ndarray, d]:
+def hardest_direction(v: Float[np.ndarray, "agents"], second_moments: ArrayLike) -> Float[np.ndarray, "d"]:
     """The unit direction in which a linear model is learned most slowly: the last eigenvector of Σ_j v_j E_j[φφᵀ].
 
     >>> hardest_direction(np.array([0.5, 0.5]), [np.diag([1.0, 0.0]), np.diag([0.0, 3.0])]).tolist()

@@ -24,7 +24,7 @@ class Lemma1(NamedTuple):
     converged: bool
 
 
-def lemma_1(network: Network, v: Float[np.ndarray, agents], gap: float, terms: int = 2000) -> Lemma1:
+def lemma_1(network: Network, v: Float[np.ndarray, "agents"], gap: float, terms: int = 2000) -> Lemma1:
     """Lemma 1's sum over k = 1 … `terms` (fewer once nothing is left to add) against its bound.
 
     The lemma's constant uses the second eigenvalue alone, which bounds the sum for reversible W but not for every W:
@@ -91,7 +91,7 @@ def mean_log_ratio_limit(
 
 
 def deviation(
-    network: Network, v: Float[np.ndarray, agents], values: Float[np.ndarray, agents * rest]
+    network: Network, v: Float[np.ndarray, "agents"], values: Float[np.ndarray, agents * rest]
 ) -> Float[np.ndarray, agents * rest]:
     """(Z − Id) x = Σ_{k≥1} (W^k − 1vᵀ) x, with the fundamental matrix Z = (Id − W + 1vᵀ)⁻¹."""
     if network.agents <= DENSE_AGENTS:

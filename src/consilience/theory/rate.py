@@ -18,7 +18,7 @@ class Rate(NamedTuple):
     hardest: int
 
 
-def rate(v: Float[np.ndarray, agents], information: Float[np.ndarray, "agents hypotheses"], truth: int) -> Rate:
+def rate(v: Float[np.ndarray, "agents"], information: Float[np.ndarray, "agents hypotheses"], truth: int) -> Rate:
     """K(Θ) = min over θ ≠ θ* of Σ_j v_j I_j(θ*, θ) (eq. 7).
 
     A hypothesis that no agent can tell from θ* belongs to Θ* and is not counted as wrong.

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from consilience.compilation import cache_folder
+from consilience.runtime import cache_folder
 
 
 def test_the_cache_is_the_users_own(monkeypatch):

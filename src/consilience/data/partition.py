@@ -1,0 +1,126 @@
+"""Partitions: every training example has exactly one owner, so shares are disjoint and complete by construction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Int
+
+from consilience.errors import InputError
+
+
+class Partition(NamedTuple):
+    """`owner[k]` is the agent that holds training example k."""
+
+    owner: Int[np.ndarray, "examples"]
+    agents: int
+
+    def share(self, agent: int) -> Int[np.ndarray, "own"]:
+        """The numbers of the examples that an agent holds."""
+        return np.flatnonzero(self.owner == agent)
+
+    def sizes(self) -> Int[np.ndarray, "agents"]:
+        """How many examples each agent holds."""
+        return np.bincount(self.owner, minlength=self.agents)
+
+    def counts(self, labels: Int[np.ndarray, "examples"], kinds: int) -> Int[np.ndarray, "agents kinds"]:
+        """How many examples of each label each agent holds."""
+        return np.bincount(self.owner * kinds + labels, minlength=self.agents * kinds).reshape(self.agents, kinds)
+
+
+def iid(examples: int, agents: int, seed: int = 0) -> Partition:
+    """Shuffled and dealt out evenly.
+
+    >>> sorted(iid(10, 4).sizes().tolist())
+    [2, 2, 3, 3]
+    """
+    owner = np.empty(examples, dtype=np.int64)
+    owner[np.random.default_rng(seed).permutation(examples)] = np.arange(examples) * agents // max(examples, 1)
+    return _checked(owner, agents)
+
+
+def by_label(
+    labels: Int[np.ndarray, "examples"], holders: Mapping[int, Sequence[int]], agents: int, seed: int = 0
+) -> Partition:
+    """Each label belongs to its holders; the examples of labels with the same holders are shuffled and dealt out.
+
+    >>> labels = np.array([0, 0, 1, 1, 2, 2])
+    >>> by_label(labels, {0: [1, 2], 1: [1, 2], 2: [0]}, agents=3).sizes().tolist()
+    [2, 2, 2]
+    """
+    owner = np.full(len(labels), -1, dtype=np.int64)
+    rng = np.random.default_rng(seed)
+    groups: dict[tuple[int, ...], list[int]] = {}
+    for label, who in holders.items():
+        groups.setdefault(tuple(who), []).append(label)
+    for who, held in groups.items():
+        mine = rng.permutation(np.flatnonzero(np.isin(labels, held)))
+        owner[mine] = np.asarray(who)[np.arange(len(mine)) * len(who) // max(len(mine), 1)]
+    if (owner < 0).any():
+        raise InputError(f"partition: label {int(labels[owner < 0][0])} has no holder")
+    return _checked(owner, agents)
+
+
+def dirichlet(labels: Int[np.ndarray, "examples"], agents: int, alpha: float, seed: int = 0) -> Partition:
+    """Every label is dealt out in proportions drawn from Dirichlet(α, …, α): small α, very different agents.
+
+    Drawn again (at most 1,000 times) until every agent holds something.
+    """
+    rng = np.random.default_rng(seed)
+    for _ in range(1000):
+        owner = np.empty(len(labels), dtype=np.int64)
+        for label in np.unique(labels):
+            mine = rng.permutation(np.flatnonzero(labels == label))
+            cuts = np.cumsum(rng.dirichlet(np.full(agents, alpha)))[:-1]
+            owner[mine] = np.searchsorted((cuts * len(mine)).astype(np.int64), np.arange(len(mine)), side="right")
+        if (np.bincount(owner, minlength=agents) > 0).all():
+            return Partition(owner, agents)
+    raise InputError(
+        f"partition: Dirichlet({alpha:g}) leaves some of {agents} agents without data; take a larger alpha"
+    )
+
+
+def shards(labels: Int[np.ndarray, "examples"], agents: int, each: int = 2, seed: int = 0) -> Partition:
+    """Sorted by label, cut into agents × each pieces, `each` pieces for every agent at random (McMahan et al. 2017)."""
+    order = np.argsort(labels, kind="stable")
+    piece = np.arange(len(labels)) * (agents * each) // max(len(labels), 1)
+    dealt = np.random.default_rng(seed).permutation(agents * each) // each
+    owner = np.empty(len(labels), dtype=np.int64)
+    owner[order] = dealt[piece]
+    return _checked(owner, agents)
+
+
+def by_feature(inputs: np.ndarray, agents: int, feature: int) -> Partition:
+    """Sorted by one feature and cut into equal shares: agents that see different parts of the input space."""
+    flat = inputs.reshape(len(inputs), -1)
+    if not 0 <= feature < flat.shape[1]:
+        raise InputError(f"partition: feature must be 0 to {flat.shape[1] - 1}, got {feature}")
+    owner = np.empty(len(flat), dtype=np.int64)
+    owner[np.argsort(flat[:, feature], kind="stable")] = np.arange(len(flat)) * agents // len(flat)
+    return _checked(owner, agents)
+
+
+def from_file(file: Path, examples: int, agents: int) -> Partition:
+    """A text file with the owner of each training example, one number a line."""
+    try:
+        owner = np.array([int(line) for line in file.read_text(encoding="utf-8").split()], dtype=np.int64)
+    except OSError as error:
+        raise InputError(f"partition: cannot read '{file}': {error.strerror}") from None
+    except ValueError as error:
+        raise InputError(f"partition: '{file}' must hold one agent number a line: {error}") from None
+    if len(owner) != examples:
+        raise InputError(f"partition: '{file}' must name an owner for each of {examples} examples, got {len(owner)}")
+    if owner.min() < 0 or owner.max() >= agents:
+        wrong = int(owner.max()) if owner.max() >= agents else int(owner.min())
+        raise InputError(f"partition: '{file}' names agent {wrong}, there are agents 0 to {agents - 1}")
+    return _checked(owner, agents)
+
+
+def _checked(owner: Int[np.ndarray, "examples"], agents: int) -> Partition:
+    empty = np.flatnonzero(np.bincount(owner, minlength=agents) == 0)
+    if empty.size:
+        raise InputError(f"partition: agent {empty[0]} would hold no data")
+    return Partition(owner, agents)

@@ -1,0 +1,342 @@
+"""Image classification over a graph with Bayesian networks (Sec. 4.2): agents recognise labels they never saw."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+from pydantic import Field, PositiveFloat
+
+from consilience.beliefs import MeanField
+from consilience.config import Described, NetworkConfig, RunConfig
+from consilience.data import Dataset, Partition, by_feature, by_label, dirichlet, from_file, iid, load_dataset, shards
+from consilience.data.shuffle import shuffled
+from consilience.engines.simulate import Arm, Data, Metrics, Progress, agent_key, each_agent
+from consilience.errors import InputError
+from consilience.evaluate import Predictive, confidence_by_label, disagreement, predictive, scores
+from consilience.learners.packing import packing_of
+from consilience.learners.variational import Minibatches, Options, variational
+from consilience.models import Model, cnn, mlp
+from consilience.network import Network, check
+from consilience.record import Record
+
+ALONE = "alone"
+
+
+class Group(Described):
+    """Labels and the agents that share their examples."""
+
+    labels: list[int | str] = Field(min_length=1)
+    agents: list[int] = Field(min_length=1)
+
+
+class ByLabel(Described):
+    """Every label belongs to one group of agents."""
+
+    kind: Literal["labels"] = "labels"
+    groups: list[Group] = Field(min_length=1)
+
+
+class Iid(Described):
+    """Shuffled and dealt out."""
+
+    kind: Literal["iid"] = "iid"
+
+
+class Dirichlet(Described):
+    """Label proportions from a Dirichlet distribution."""
+
+    kind: Literal["dirichlet"] = "dirichlet"
+    alpha: PositiveFloat = 0.5
+
+
+class Shards(Described):
+    """Sorted by label and dealt out in pieces."""
+
+    kind: Literal["shards"] = "shards"
+    each: int = Field(2, ge=1)
+
+
+class ByFeature(Described):
+    """Ranges of one feature."""
+
+    kind: Literal["feature"] = "feature"
+    feature: int = Field(0, ge=0)
+
+
+class ByFile(Described):
+    """Owners in a file."""
+
+    kind: Literal["file"] = "file"
+    file: Path
+
+
+PartitionConfig = Annotated[
+    ByLabel | Iid | Dirichlet | Shards | ByFeature | ByFile,
+    Field(discriminator="kind"),
+]
+
+
+class Mlp(Described):
+    """Fully connected, ReLU; no hidden layer is logistic regression."""
+
+    kind: Literal["mlp"] = "mlp"
+    hidden: list[Annotated[int, Field(ge=1)]] = Field([200, 200])
+
+
+class Cnn(Described):
+    """A small convolutional network."""
+
+    kind: Literal["cnn"] = "cnn"
+    channels: list[Annotated[int, Field(ge=1)]] = Field([8, 16], min_length=1)
+    hidden: int = Field(64, ge=1)
+
+
+ModelConfig = Annotated[Mlp | Cnn, Field(discriminator="kind")]
+
+
+class LearnerConfig(Described):
+    """The local update; see `learners.variational.Options` for what the paper leaves open."""
+
+    epochs: int = Field(5, ge=1, description="E: passes over the local data a round")
+    batch: int = Field(50, ge=1, description="B: examples a step")
+    learning_rate: PositiveFloat = 1e-3
+    decay: float = Field(0.99, gt=0, le=1, description="factor on the learning rate a round")
+    initial_sd: PositiveFloat = Field(0.05, description="of every weight at the start")
+    prior_sd: PositiveFloat = Field(0.05, description="of the first prior, around the shared initial weights")
+    kl_weight: float = Field(1.0, ge=0, description="factor on the KL term; 1 is Bayes' rule")
+    sd_rate: float = Field(1.0, ge=0, description="learning rate of log σ as a multiple of that of μ")
+    start: Literal["own", "pooled"] = Field("own", description="where a round's minimisation starts")
+    moments: Literal["keep", "reset"] = Field("keep", description="Adam's moments between rounds")
+    estimator: Literal["weights", "outputs"] = Field("weights", description="what is drawn for a gradient")
+    evidence: Literal["own", "used"] = Field(
+        "own", description="n in KL/n: all own examples, or those used in an epoch"
+    )
+
+
+class Config(RunConfig):
+    """A classification run; the built-in experiments are values for it."""
+
+    experiment: str
+    rounds: int = Field(800, ge=1)
+    record_every: int = Field(25, ge=1)
+    checkpoint_every: int = Field(25, ge=1)
+    precision: Literal["float32", "float64"] = "float32"
+    dataset: str = "mnist"
+    data_dir: Path | None = None
+    partition: PartitionConfig = Iid()
+    networks: dict[str, NetworkConfig] = Field(min_length=1, description="one arm for each")
+    alone: bool = Field(False, description="also run the agents without talking to each other")
+    model: ModelConfig = Mlp()
+    learner: LearnerConfig = LearnerConfig()
+    samples: int = Field(6, ge=1, description="L: Monte Carlo draws for predictions")
+    watched: list[int | str] = Field([], description="labels whose confidence is drawn")
+
+
+class Shared(NamedTuple):
+    """What every agent's draw and every evaluation reads: images once, however many agents.
+
+    `order` lists the examples owner by owner; agent i holds `order[offset[i] : offset[i] + size[i]]`.
+    """
+
+    inputs: Array
+    labels: Int[Array, "examples"]
+    test_inputs: Array
+    test_labels: Int[Array, "tests"]
+    order: Int[Array, "examples"]
+    offset: Int[Array, "agents"]
+    size: Int[Array, "agents"]
+
+
+class Setting(NamedTuple):
+    """A configuration made concrete: the data, who holds what, the networks and the model."""
+
+    dataset: Dataset
+    partition: Partition
+    networks: dict[str, Network]
+    model: Model
+
+
+def setting_of(config: Config) -> Setting:
+    """Load the data, build and check the rest."""
+    networks = {name: description.build() for name, description in config.networks.items()}
+    for network in networks.values():
+        check(network)
+    sizes = {network.agents for network in networks.values()}
+    if len(sizes) > 1:
+        raise InputError(f"networks: must all have the same number of agents, got {', '.join(map(str, sorted(sizes)))}")
+    if ALONE in networks and config.alone:
+        raise InputError("networks: 'alone' is the name of the arm in which nobody talks")
+    dataset = load_dataset(config.dataset, config.data_dir)
+    partition = partition_of(config, dataset, sizes.pop())
+    smallest = int(partition.sizes().min())
+    if smallest < config.learner.batch:
+        raise InputError(f"learner.batch: must be at most {smallest}, the smallest share, got {config.learner.batch}")
+    shape, labels = dataset.inputs.shape[1:], len(dataset.label_names)
+    if isinstance(config.model, Cnn):
+        if len(shape) < 2:
+            raise InputError(f"model: a cnn needs images, '{config.dataset}' has inputs of shape {shape}")
+        model = cnn(shape, labels, config.model.channels, config.model.hidden)
+    else:
+        model = mlp(shape, labels, config.model.hidden)
+    return Setting(dataset, partition, networks, model)
+
+
+def partition_of(config: Config, dataset: Dataset, agents: int) -> Partition:
+    """Who holds what."""
+    described, labels = config.partition, dataset.labels
+    if isinstance(described, ByLabel):
+        holders: dict[int, list[int]] = {}
+        for group in described.groups:
+            if wrong := [agent for agent in group.agents if not 0 <= agent < agents]:
+                raise InputError(f"partition: names agent {wrong[0]}, there are agents 0 to {agents - 1}")
+            holders |= {label_number(dataset, label): group.agents for label in group.labels}
+        return by_label(labels, holders, agents, config.seed)
+    if isinstance(described, Dirichlet):
+        return dirichlet(labels, agents, described.alpha, config.seed)
+    if isinstance(described, Shards):
+        return shards(labels, agents, described.each, config.seed)
+    if isinstance(described, ByFeature):
+        return by_feature(dataset.inputs, agents, described.feature)
+    if isinstance(described, ByFile):
+        return from_file(described.file, len(labels), agents)
+    return iid(len(labels), agents, config.seed)
+
+
+def label_number(dataset: Dataset, label: int | str) -> int:
+    """A label's number from its number or name."""
+    if isinstance(label, int) and 0 <= label < len(dataset.label_names):
+        return label
+    if str(label) in dataset.label_names:
+        return dataset.label_names.index(str(label))
+    raise InputError(f"partition: no label '{label}' in {dataset.name}; it has {', '.join(dataset.label_names)}")
+
+
+def arms(config: Config) -> dict[str, Arm]:
+    """One arm for each network, and one in which nobody talks."""
+    setting = setting_of(config)
+    networks = dict(setting.networks)
+    if config.alone:
+        networks[ALONE] = Network(np.eye(setting.partition.agents), ALONE)
+    shared = shared_data(setting)
+    initial = setting.model.init(jax.random.key(config.seed))
+    options = Options(**config.learner.model_dump(include=set(Options._fields)))
+    agent = variational(setting.model, initial, options)
+    draw = partial(_draw, config.learner, int(setting.partition.sizes().min()) // config.learner.batch)
+    packing = packing_of(initial)
+
+    def apply(weights: Float[Array, "size"], inputs: Array) -> Float[Array, "examples labels"]:
+        return setting.model.apply(packing.unpack(packing.split(weights)), inputs)
+
+    measure = partial(_measure, apply, config.samples, setting.dataset.label_names)
+    return {
+        name: Arm(agent, draw, network.to_edges(), measure, data=shared, heavy=True)
+        for name, network in networks.items()
+    }
+
+
+def shared_data(setting: Setting) -> Shared:
+    """The arrays that all arms use."""
+    dataset, partition = setting.dataset, setting.partition
+    sizes = partition.sizes()
+    return Shared(
+        jnp.asarray(dataset.inputs),
+        jnp.asarray(dataset.labels),
+        jnp.asarray(dataset.test_inputs),
+        jnp.asarray(dataset.test_labels),
+        jnp.asarray(np.argsort(partition.owner, kind="stable").astype(np.int32)),
+        jnp.asarray((np.cumsum(sizes) - sizes).astype(np.int32)),
+        jnp.asarray(sizes.astype(np.int32)),
+    )
+
+
+def _draw(learner: LearnerConfig, steps: int, data: Shared, key: PRNGKeyArray, number: Int[Array, ""]) -> Minibatches:
+    """E epochs of `steps` minibatches each, without replacement within an epoch; all agents make the same number."""
+    places = jnp.arange(steps * learner.batch)
+    epochs = jax.random.split(agent_key(key, number), learner.epochs)
+    mine = jax.vmap(lambda own: shuffled(own, places, data.size[number]))(epochs)
+    chosen = data.order[data.offset[number] + mine].reshape(learner.epochs * steps, learner.batch)
+    samples = data.size[number] if learner.evidence == "own" else steps * learner.batch
+    return Minibatches(data.inputs[chosen], data.labels[chosen], jnp.asarray(samples, jnp.result_type(float)))
+
+
+def _measure(
+    apply: Any,
+    samples: int,
+    label_names: tuple[str, ...],
+    data: Data,
+    progress: Progress,
+    number: Int[Array, ""],
+    key: PRNGKeyArray,
+) -> Metrics:
+    """Scores of the public beliefs b_i, as in the paper, and of the pooled q_i beside them."""
+    kinds = len(label_names)
+    inputs = data.test_inputs
+    inputs = inputs / 255.0 if inputs.dtype == jnp.uint8 else inputs
+
+    def judge(
+        belief: MeanField, own: PRNGKeyArray, inputs: Array, labels: Array
+    ) -> tuple[dict[str, Array], Array, Array]:
+        predicted: Predictive = predictive(apply, belief, inputs, own, samples)
+        return (
+            scores(predicted, labels),
+            confidence_by_label(predicted, labels, kinds),
+            predicted.probabilities.argmax(-1),
+        )
+
+    agents = progress.public.precision.shape[0]
+    keys = jax.vmap(partial(agent_key, key))(jnp.arange(agents))
+    everywhere = (jnp.broadcast_to(x, (agents, *x.shape)) for x in (inputs, data.test_labels))
+    tests = tuple(everywhere)
+    public, confidence, choices = each_agent(judge, True, progress.public, keys, *tests)
+    pooled, _, _ = each_agent(judge, True, progress.state.prior, keys, *tests)
+    return {
+        **public,
+        "disagreement": disagreement(choices, kinds),
+        **{f"confidence_{name}": confidence[:, k] for k, name in enumerate(label_names)},
+        **{f"pooled_{name}": pooled[name] for name in ("accuracy", "nll", "brier", "ece")},
+        "mean_sd": (1 / jnp.sqrt(progress.public.precision)).mean(-1),
+    }
+
+
+def summarise(config: Config, record: Record) -> dict[str, Any]:
+    """Each arm at its last recorded round: average, centre (the best informed agent) and edges."""
+    dataset = load_dataset(config.dataset, config.data_dir)
+    agents = record.select(record.arms()[0], "accuracy").shape[1]
+    counts = partition_of(config, dataset, agents).counts(dataset.labels, len(dataset.label_names))
+    held = (counts > 0).sum(1)
+    centre = int(held.argmax())
+    rows = {}
+    for arm in record.arms():
+        last = {name: record.select(arm, name)[-1] for name in record.columns if name not in ("arm", "round", "agent")}
+        edges = np.delete(last["accuracy"], centre)
+        rows[arm] = {
+            "rounds": int(record.rounds(arm)[-1]),
+            "average_accuracy": float(last["accuracy"].mean()),
+            "center_accuracy": float(last["accuracy"][centre]),
+            "edge_accuracy": float(edges.mean()) if edges.size else None,
+            "pooled_accuracy": float(last["pooled_accuracy"].mean()),
+            "nll": float(last["nll"].mean()),
+            "brier": float(last["brier"].mean()),
+            "ece": float(last["ece"].mean()),
+            "epistemic": float(last["epistemic"].mean()),
+            "disagreement": float(last["disagreement"].mean()),
+            "mean_sd": float(last["mean_sd"].mean()),
+        }
+    first = rows[record.arms()[0]]
+    return {
+        "dataset": config.dataset,
+        "rounds": first["rounds"],
+        "center": centre,
+        "labels_held": held.tolist(),
+        "average_accuracy": first["average_accuracy"],
+        "center_accuracy": first["center_accuracy"],
+        "nll": first["nll"],
+        "ece": first["ece"],
+        "arms": rows,
+    }

@@ -1,0 +1,94 @@
+"""The classification experiments by name: the paper's settings as values for `classification.Config`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+EDGES = list(range(1, 9))
+FASHION_EDGES = ["trouser", "sandal", "sneaker", "ankle-boot"]
+FASHION_AMBIGUOUS_EDGES = ["pullover", "sandal", "sneaker", "ankle-boot"]
+FASHION_LABELS = ["t-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle-boot"]
+
+
+def _informed(agent: int, of_others: list[Any], labels: list[Any], agents: int = 9) -> dict[str, Any]:
+    """One agent holds all labels but a few, which the others share."""
+    others = [number for number in range(agents) if number != agent]
+    own = [label for label in labels if label not in of_others]
+    groups = [{"labels": own, "agents": [agent]}, {"labels": of_others, "agents": others}]
+    return {"kind": "labels", "groups": groups}
+
+
+def _star(trust: float = 0.5) -> dict[str, Any]:
+    return {"kind": "star", "edges": 8, "trust": trust}
+
+
+DIGITS = list(range(10))
+MNIST = {"dataset": "mnist", "learner": {"epochs": 5, "batch": 50}}
+FASHION = {"dataset": "fashion-mnist", "learner": {"epochs": 5, "batch": 100}}
+GRID = {"grid": {"kind": "grid", "rows": 3, "columns": 3}}
+
+PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
+    "star-digits": (
+        "Nine agents on the embedded digits: the hub has 2-9, eight edges share 0 and 1; with and without talking",
+        {
+            "dataset": "digits",
+            "rounds": 60,
+            "record_every": 2,
+            "checkpoint_every": 10,
+            "partition": _informed(0, [0, 1], DIGITS),
+            "networks": {"cooperating": _star()},
+            "alone": True,
+            "model": {"kind": "mlp", "hidden": [64, 64]},
+            "learner": {"epochs": 10, "batch": 10, "decay": 0.98},
+            "samples": 16,
+            "watched": [0, 2],
+        },
+    ),
+    "star-mnist": (
+        "MNIST-Setup1 on a star: the hub has 2-9, eight edges share 0 and 1 (Fig. 2a; --trust)",
+        {**MNIST, "partition": _informed(0, [0, 1], DIGITS), "networks": {"cooperating": _star()}, "watched": [0, 2]},
+    ),
+    "star-fmnist": (
+        "FMNIST-Setup1 on a star: the hub has shirts and bags, the edges shoes and trousers (Fig. 2b; --trust)",
+        {
+            **FASHION,
+            "partition": _informed(0, FASHION_EDGES, FASHION_LABELS),
+            "networks": {"cooperating": _star(0.7)},
+            "watched": ["trouser", "coat"],
+        },
+    ),
+    "confidence": (
+        "Confidence on a known and an unknown digit at hub and edge, for three trusts (Fig. 3)",
+        {
+            **MNIST,
+            "partition": _informed(0, [0, 1], DIGITS),
+            "networks": {f"a={trust}": _star(trust) for trust in (0.1, 0.2, 0.5)},
+            "watched": [0, 2],
+        },
+    ),
+    "grid-center": (
+        "MNIST on a 3 × 3 grid, the informed agent in the middle (Fig. 4)",
+        {**MNIST, "rounds": 1200, "partition": _informed(4, [0, 1], DIGITS), "networks": GRID, "watched": [0, 2]},
+    ),
+    "grid-corner": (
+        "MNIST on a 3 × 3 grid, the informed agent in a corner (Fig. 4)",
+        {**MNIST, "rounds": 1200, "partition": _informed(0, [0, 1], DIGITS), "networks": GRID, "watched": [0, 2]},
+    ),
+    "ambiguous-mnist": (
+        "MNIST-Setup2: the hub has 0-7, the edges 8 and 9, so nobody sees both 4 and 9 (Fig. 5a)",
+        {**MNIST, "partition": _informed(0, [8, 9], DIGITS), "networks": {"cooperating": _star()}, "watched": [4, 9]},
+    ),
+    "ambiguous-mnist-setup3": (
+        "MNIST-Setup3: the edges have both 4 and 9",
+        {**MNIST, "partition": _informed(0, [4, 9], DIGITS), "networks": {"cooperating": _star()}, "watched": [4, 9]},
+    ),
+    "ambiguous-fmnist": (
+        "FMNIST-Setup2: pullovers at the edges, coats at the hub (Fig. 5b)",
+        {
+            **FASHION,
+            "partition": _informed(0, FASHION_AMBIGUOUS_EDGES, FASHION_LABELS),
+            "networks": {"cooperating": _star(0.5)},
+            "watched": ["coat", "pullover"],
+        },
+    ),
+}

@@ -1,0 +1,87 @@
+"""Figures of the classification experiments."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from consilience.data import load_dataset
+from consilience.experiments.classification import Config, label_number, partition_of
+from consilience.record import Record
+from consilience.report.style import CYCLE, canvas, finish
+
+
+def draw(config: Config, record: Record, folder: Path) -> list[Path]:
+    """Accuracy, confidence on known and unknown labels, and who holds what."""
+    dataset = load_dataset(config.dataset, config.data_dir)
+    agents = record.select(record.arms()[0], "accuracy").shape[1]
+    counts = partition_of(config, dataset, agents).counts(dataset.labels, len(dataset.label_names))
+    centre = int((counts > 0).sum(1).argmax())
+    figures = [
+        _accuracy(record, centre, folder / "accuracy.png"),
+        _partition(counts, dataset.label_names, folder / "partition.png"),
+    ]
+    watched = [label_number(dataset, label) for label in config.watched]
+    if watched:
+        figures.append(_confidence(record, counts, centre, watched, dataset.label_names, folder / "confidence.png"))
+    return figures
+
+
+def _accuracy(record: Record, centre: int, file: Path) -> Path:
+    arms = record.arms()
+    figure, panels = canvas(1, len(arms), 4.6 * len(arms) + 0.6, 4.4, sharey=True)
+    for axes, arm in zip(panels, arms, strict=True):
+        rounds, accuracy = record.rounds(arm), record.select(arm, "accuracy")
+        edges = np.delete(accuracy, centre, axis=1)
+        if edges.size:
+            axes.fill_between(rounds, edges.min(1), edges.max(1), color=CYCLE[1], alpha=0.2, lw=0)
+            axes.plot(rounds, edges.mean(1), color=CYCLE[1], label="edges (mean, range)")
+        axes.plot(rounds, accuracy[:, centre], color=CYCLE[0], label="centre")
+        axes.plot(rounds, accuracy.mean(1), color="black", lw=2, label="average")
+        pooled = record.select(arm, "pooled_accuracy").mean(1)
+        axes.plot(rounds, pooled, color="#888888", ls="--", lw=1.2, label="average of pooled beliefs")
+        axes.set(title=arm, xlabel="round", ylim=(0, 1.02))
+    panels[0].set_ylabel("accuracy on the global test set")
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=4)
+    return finish(figure, "Agents that talk come to recognise labels they never saw; agents alone cannot.", file)
+
+
+def _confidence(
+    record: Record, counts: np.ndarray, centre: int, watched: list[int], names: tuple[str, ...], file: Path
+) -> Path:
+    arms = record.arms()
+    figure, panels = canvas(1, len(arms), 4.6 * len(arms) + 0.6, 4.4, sharey=True)
+    edge = 0 if centre else 1
+    for axes, arm in zip(panels, arms, strict=True):
+        for colour, label in zip(CYCLE, watched, strict=False):
+            values = record.select(arm, f"confidence_{names[label]}")
+            for agent, who, dash in ((centre, "centre", "-"), (edge, "an edge", "--")):
+                known = "known" if counts[agent, label] else "never seen"
+                line = f"{names[label]} at {who} ({known})"
+                axes.plot(record.rounds(arm), values[:, agent], color=colour, ls=dash, label=line)
+        axes.set(title=arm, xlabel="round", ylim=(0, 1.02))
+    panels[0].set_ylabel("mean confidence in the true label")
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
+    return finish(figure, "Confidence is higher on labels an agent holds itself; talking brings the others up.", file)
+
+
+def _partition(counts: np.ndarray, names: tuple[str, ...], file: Path) -> Path:
+    agents = min(len(counts), 40)
+    figure, (axes,) = canvas(1, 1, 0.75 * len(names) + 2, 0.32 * agents + 1.8)
+    shown = counts[:agents]
+    axes.imshow(np.log1p(shown), cmap="Blues", aspect="auto")
+    for (row, column), value in np.ndenumerate(shown):
+        if value:
+            dark = np.log1p(value) > 0.6 * np.log1p(counts.max())
+            axes.text(
+                column, row, f"{value:,}", ha="center", va="center", fontsize=7, color="white" if dark else "black"
+            )
+    axes.set(xticks=range(len(names)), yticks=range(agents), xlabel="label", ylabel="agent", title="Who holds what")
+    axes.set_xticklabels(
+        names, rotation=30 if max(map(len, names)) > 3 else 0, ha="right" if max(map(len, names)) > 3 else "center"
+    )
+    axes.grid(False)
+    return finish(
+        figure, f"Training examples of each label at each agent{'' if len(counts) <= 40 else ' (the first 40)'}.", file
+    )

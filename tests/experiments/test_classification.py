@@ -1,0 +1,131 @@
+"""Classification over a graph on the embedded digits: what the paper claims, resumed to the bit, and refused by name."""
+
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from consilience import run
+from consilience.engines.simulate import each_agent
+from consilience.errors import InputError
+from consilience.experiments import EXPERIMENTS, classification, load
+from consilience.record import Record
+
+SMALL = [
+    "rounds=8",
+    "record_every=4",
+    "checkpoint_every=4",
+    "model.hidden=[24]",
+    "learner.epochs=2",
+    "samples=4",
+]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "digits"
+    run.begin(load("star-digits", SMALL), folder)
+    run.carry_on(folder)
+    return folder
+
+
+def test_talking_agents_recognise_what_they_never_saw(tmp_path):
+    settings = ["rounds=30", "record_every=15", "model.hidden=[32]", "samples=8"]
+    run.begin(load("star-digits", settings), tmp_path / "run")
+    arms = run.carry_on(tmp_path / "run")["arms"]
+    assert arms["alone"]["edge_accuracy"] < 0.25, "two labels of ten cannot give more"
+    assert arms["cooperating"]["edge_accuracy"] > 0.5
+    record = Record.read(tmp_path / "run" / "record.csv")
+    seen, unseen = (record.select("cooperating", f"confidence_{k}")[-1, 1:].mean() for k in (0, 2))
+    alone = record.select("alone", "confidence_2")[-1, 1:].mean()
+    assert unseen > 3 * alone
+    assert seen > 0.3
+
+
+class Cut(Exception):
+    pass
+
+
+def test_interrupted_runs_end_with_the_same_bytes(whole, tmp_path):
+    folder = tmp_path / "again"
+    run.begin(load("star-digits", SMALL), folder)
+
+    def cut(played, words):
+        if played >= 6:
+            raise Cut
+
+    with pytest.raises(Cut):
+        run.carry_on(folder, cut)
+    run.carry_on(folder)
+    assert (folder / "record.csv").read_bytes() == (whole / "record.csv").read_bytes()
+
+
+def test_the_record_and_figures_are_complete(whole):
+    record = Record.read(whole / "record.csv")
+    names = {"accuracy", "nll", "brier", "ece", "entropy", "aleatoric", "epistemic", "disagreement", "pooled_accuracy"}
+    assert names <= set(record.columns)
+    assert {f"confidence_{k}" for k in range(10)} <= set(record.columns)
+    assert record.rounds("alone").tolist() == [4, 8]
+    summary = json.loads((whole / "summary.json").read_text())
+    assert {"average_accuracy", "center_accuracy", "nll", "ece", "hours", "command", "configuration"} <= set(summary)
+    for figure in summary["figures"]:
+        assert (whole / figure).stat().st_size > 10_000
+
+
+def test_spreading_agents_over_devices_changes_no_number():
+    """Heavy agents, one at a time on each of several devices with padding, against all at once."""
+    assert jax.device_count() > 1
+    x = jnp.arange(7 * 5.0).reshape(7, 5)
+    f = lambda a, b: (jnp.sin(a) @ a, b + 1)  # noqa: E731
+    together, spread = (each_agent(f, heavy, x, jnp.arange(7)) for heavy in (False, True))
+    for one, other in zip(together, spread, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-14)
+
+
+@pytest.mark.parametrize("name", [n for n, e in EXPERIMENTS.items() if e.module is classification])
+def test_every_preset_is_valid(name):
+    config = load(name)
+    assert config.experiment == name
+    for network in config.networks.values():
+        assert network.build().agents == 9
+
+
+@pytest.mark.parametrize("name", ["star-mnist", "grid-center", "ambiguous-fmnist"])
+def test_presets_have_the_paper_updates_a_round(name):
+    """u = floor(n_edge/B)·E: 155 for Setup1 and the grid, 150 for FMNIST."""
+    learner = load(name).learner
+    edge = 3000 if "fmnist" in name else 1583
+    assert edge // learner.batch * learner.epochs == (150 if "fmnist" in name else 155)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (["learner.batch=500"], "learner.batch: must be at most"),
+        (["networks.other.kind=ring", "networks.other.agents=4"], "networks: must all have the same number of agents"),
+        (["dataset=mnits"], "dataset: unknown 'mnits'; did you mean 'mnist'"),
+        (["partition.groups=[{labels=[0,1],agents=[0]}]"], "partition: label"),
+        (["partition.groups=[{labels=[77],agents=[0]}]"], "partition: no label '77' in digits"),
+        (["partition.groups=[{labels=[0],agents=[12]}]"], "partition: names agent 12, there are agents 0 to 8"),
+        (["learner.initial_sd=-1"], "learner.initial_sd: should be greater than 0, got -1"),
+        (["model.kind=transformer"], "model: unknown kind 'transformer'"),
+        (["partition.kind=dirichlet", "partition.alpha=0"], "partition.alpha: should be greater than 0"),
+    ],
+)
+def test_bad_settings_are_named(settings, message, tmp_path):
+    with pytest.raises(InputError, match=message.replace("[", r"\[").replace("(", r"\(")):
+        run.begin(load("star-digits", settings), tmp_path / "bad")
+    assert not (tmp_path / "bad").exists()
+
+
+@pytest.mark.parametrize("kind", ["iid", "dirichlet", "shards", "feature"])
+def test_other_partitions_and_a_cnn_run(kind, tmp_path):
+    settings = [*SMALL, "rounds=1", f"partition.kind={kind}", "alone=false", "learner.batch=5"]
+    if kind == "iid":
+        settings += ["model.kind=cnn", "model.channels=[2]", "model.hidden=8", "learner.estimator=outputs"]
+    if kind == "dirichlet":
+        settings += ["partition.alpha=2.0"]
+    run.begin(load("star-digits", settings), tmp_path / "run")
+    assert 0 < run.carry_on(tmp_path / "run")["average_accuracy"] <= 1
