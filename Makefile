@@ -9,8 +9,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 help:  ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
 
-run: $(VENV)/run.stamp  ## nine agents with different digits learn all of them together
-	@$(BIN)/consilience run star-digits
+run: $(VENV)/run.stamp  ## agents that each see one coordinate learn all of a regression problem together
+	@$(BIN)/consilience run linear-regression
 
 test: lint types unit  ## lint, types, unit tests, doctests
 

@@ -81,7 +81,7 @@ RUN = ("run", "linear-regression", "--rounds", "12", "--set", "replicates=2", "-
 def test_run_resume_report(consilience, tmp_path):
     code, out, err = consilience(*RUN)
     assert code == 0
-    for word in ("central", "alone", "cooperating", "rate predicted", "mse.png", "distance.png", "record.csv"):
+    for word in ("central", "alone", "cooperating", "slowest rate", "mse.png", "distance.png", "record.csv"):
         assert word in out
     assert "12/12" in err, "the progress bar goes to standard error"
     for verb in ("resume", "report"):
@@ -172,6 +172,26 @@ def test_lists(consilience):
         (["resume", "nowhere"], "run: 'nowhere' is not a run folder"),
         (["report", "nowhere"], "run: 'nowhere' is not a run folder"),
         (["rnu"], "No such command 'rnu'"),
+        (["theory", "ring", "--rounds", "0"], "--rounds"),
+        (
+            ["theory", "ring", "--agents", "1", "--model", "oblong.toml"],
+            "second_moments: every agent's must be a symmetric",
+        ),
+        (
+            ["theory", "ring", "--agents", "1", "--model", "negative.toml"],
+            "second_moments: must have no negative variance",
+        ),
+        (["theory", "ring", "--agents", "1", "--model", "offset.toml"], "offset: must be 1 numbers, got 'a'"),
+        (["theory", "ring", "--agents", "1", "--model", "truth.toml"], "truth: must be the number of a hypothesis"),
+        (["theory", "names.toml"], "names: must be a list"),
+        (["theory", "names.csv"], "names: must be one for each of 1 agents"),
+        (["theory", "huge.toml"], "W: row 0, column 0 must be a number"),
+        (["theory", "deep.toml"], "is not TOML"),
+        (["theory", "ring", "--agents", "1000000000000"], "the numbers given are too large"),
+        (["run", "theorem-1", "--set", "epsilon=1e-200"], "epsilon: is too small"),
+        (["run", "theorem-1", "--set", "likelihoods=[[]]"], "likelihoods: must be agents"),
+        (["run", "star-digits", "--set", "networks.日本.kind=ring"], "networks"),
+        (["run", "star-digits", "--trust", "2"], "networks.cooperating.trust: should be less than 1, got 2.0"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -182,6 +202,14 @@ def test_bad_input_is_one_line_and_code_2(consilience, tmp_path, words, line):
     (tmp_path / "swap.csv").write_text("0,1\n1,0\n")
     (tmp_path / "nan.csv").write_text("0.5,nan\n0.5,0.5\n")
     (tmp_path / "coins.toml").write_text("likelihoods = [[[0.5, 0.5], [0.9, 0.1]]]")
+    (tmp_path / "oblong.toml").write_text("second_moments = [[[1.0, 0.0]]]")
+    (tmp_path / "negative.toml").write_text("second_moments = [[[-1.0]]]")
+    (tmp_path / "offset.toml").write_text('second_moments = [[[1.0]]]\noffset = "a"')
+    (tmp_path / "truth.toml").write_text("truth = true\nlikelihoods = [[[0.5, 0.5], [0.9, 0.1]]]")
+    (tmp_path / "names.toml").write_text("names = 5\nW = [[1.0]]")
+    (tmp_path / "names.csv").write_text("a,b\n1\n")
+    (tmp_path / "huge.toml").write_text(f"W = [[{'9' * 400}]]")
+    (tmp_path / "deep.toml").write_text("W = " + "[" * 3000)
     (tmp_path / "nan.toml").write_text("likelihoods = [[[0.5, 0.5], [0.9, nan]]]")
     code, out, err = consilience(*words)
     assert code == 2
@@ -190,6 +218,14 @@ def test_bad_input_is_one_line_and_code_2(consilience, tmp_path, words, line):
     assert line in err
     assert err.count("\n") == 1
     assert "Traceback" not in err
+
+
+def test_what_the_system_refuses_is_one_line_and_code_1(consilience, tmp_path):
+    (tmp_path / "afile").write_text("")
+    code, _, err = consilience(*RUN, "--out", "afile/inside")
+    assert code == 1
+    assert err.count("\n") == 1
+    assert "Not a directory" in err
 
 
 def test_no_words_show_the_help(consilience):

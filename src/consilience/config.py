@@ -5,10 +5,10 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import tomli_w
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from consilience.errors import InputError, suggestion
 from consilience.network import (
@@ -24,8 +24,7 @@ from consilience.network import (
     star,
     watts_strogatz,
 )
-
-Rule: TypeAlias = Literal["uniform", "metropolis"]
+from consilience.network.weights import Rule
 
 
 class Described(BaseModel):
@@ -172,13 +171,16 @@ NETWORKS: dict[str, type[AnyNetwork]] = {
 }
 
 
+ArmName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_=. +-]{1,40}$")]
+
+
 class RunConfig(Described):
     """What every run has, whatever it learns."""
 
     experiment: str
-    seed: int = Field(0, ge=0, lt=2**31, description="the first seed")
+    seed: int = Field(0, ge=0, lt=2**30, description="the first seed")
     replicates: int = Field(
-        1, ge=1, description="independent repetitions, with seeds seed, seed+1, …; records hold means"
+        1, ge=1, le=10**6, description="independent repetitions, with seeds seed, seed+1, …; records hold means"
     )
     rounds: int = Field(..., ge=1)
     record_every: int = Field(1, ge=1, description="rounds between two rows of the record")
@@ -191,7 +193,12 @@ class RunConfig(Described):
         return stops if stops and stops[-1] == self.rounds else [*stops, self.rounds]
 
 
+INSTEAD = {"W": "file", "file": "W"}  # either of the two describes a matrix
+
+
 Model = TypeVar("Model", bound=BaseModel)
+ConfigType = TypeVar("ConfigType", bound=RunConfig)
+KINDS = {"labels", "iid", "dirichlet", "shards", "feature", "mlp", "cnn"}  # of partitions and models
 
 
 def validate(model: type[Model], values: Mapping[str, Any]) -> Model:
@@ -200,12 +207,13 @@ def validate(model: type[Model], values: Mapping[str, Any]) -> Model:
         return model.model_validate(dict(values))
     except ValidationError as invalid:
         error = invalid.errors()[0]
-        field = ".".join(str(part) for part in error["loc"] if part not in NETWORKS) or model.__name__.lower()
+        field = _path(model, error["loc"]) or model.__name__.lower()
         if error["type"] == "extra_forbidden":
             *_, inside, name = ("", *map(str, error["loc"]))
             rule = f"no such field; {suggestion(name, NETWORKS.get(inside, model).model_fields)}"
         elif error["type"] == "union_tag_invalid":
-            rule = f"unknown kind '{error['ctx']['tag']}'; {suggestion(str(error['ctx']['tag']), NETWORKS)}"
+            tag, known = str(error["ctx"]["tag"]), str(error["ctx"]["expected_tags"]).replace("'", "").split(", ")
+            rule = f"unknown kind '{tag}'; {suggestion(tag, known)}"
         elif error["type"] == "missing":
             rule = "is required"
         else:
@@ -215,13 +223,37 @@ def validate(model: type[Model], values: Mapping[str, Any]) -> Model:
         raise InputError(f"{field}: {rule}") from None
 
 
+def _path(model: type[BaseModel], location: tuple[int | str, ...]) -> str:
+    """Where in a description an error is, without the kinds that pydantic adds between a table and its field."""
+    kinds = {str(kind) for kind in NETWORKS} | KINDS
+    parts = [str(part) for part in location]
+    return ".".join(part for n, part in enumerate(parts) if n == 0 or part not in kinds or part in model.model_fields)
+
+
+def pinned(config: ConfigType) -> ConfigType:
+    """The same description without any file that could change or move: matrices written out, paths made absolute."""
+
+    def pin(value: Any) -> Any:
+        if isinstance(value, dict):
+            if value.get("kind") == "matrix" and value.get("file"):
+                value = {**value, "W": read_network(value["file"]).W.toarray().tolist(), "file": None}
+            return {
+                key: str(Path(inner).absolute()) if key in ("file", "data_dir") and inner else pin(inner)
+                for key, inner in value.items()
+                if inner is not None
+            }
+        return [pin(inner) for inner in value] if isinstance(value, list) else value
+
+    return validate(type(config), pin(config.model_dump(mode="json")))
+
+
 def read_toml(file: Path) -> dict[str, Any]:
     """The values in a TOML file."""
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"configuration: cannot read '{file}': {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"configuration: '{file}' is not TOML: {error}") from None
 
 
@@ -247,6 +279,8 @@ def override(values: Mapping[str, Any], settings: Iterable[str]) -> dict[str, An
         value = _toml_value(text.strip())
         if last == "kind" and table.get("kind") != value:
             table.clear()  # another kind has other fields: the old ones would only be refused
+        if last in INSTEAD:
+            table.pop(INSTEAD[last], None)
         table[last] = value
     return result
 

@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +21,9 @@ class RecordWriter:
 
     def __init__(self, file: Path, length: int = 0) -> None:
         """Open the record, keeping its first `length` bytes."""
+        size = file.stat().st_size if file.exists() else 0
+        if size < length:
+            raise InputError(f"record: '{file}' has {size} bytes, the checkpoint was made when it had {length}")
         self._file = file.open("r+b" if file.exists() else "w+b")
         self._file.truncate(length)
         self._file.seek(0)
@@ -69,17 +73,40 @@ class Record:
         """Read a record, leaving out a torn last line."""
         try:
             text = file.read_text(encoding="utf-8")
+            rows = list(csv.reader(StringIO(text[: text.rfind("\n") + 1], newline="")))
+            if not rows:
+                raise InputError(f"record: '{file}' is empty, the run has not recorded anything yet")
+            header, body = rows[0], rows[1:]
+            if any(len(row) != len(header) for row in body):
+                raise InputError(f"record: '{file}' is damaged, a row does not have {len(header)} values")
+            values = list(zip(*body, strict=True)) if body else [()] * len(header)
+            types: dict[str, Any] = {"arm": np.str_, "round": np.int64, "agent": np.int64}
+            columns = {n: np.array(v).astype(types.get(n, np.float64)) for n, v in zip(header, values, strict=True)}
         except OSError as error:
             raise InputError(f"record: cannot read '{file}': {error.strerror}") from None
-        rows = list(csv.reader(text[: text.rfind("\n") + 1].splitlines()))
-        if not rows:
+        except (UnicodeDecodeError, csv.Error) as error:
+            raise InputError(f"record: '{file}' is damaged: {error}") from None
+        except ValueError as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError(f"record: '{file}' is damaged: {error}") from None
+        if not set(KEYS) <= set(columns) or not body:
             raise InputError(f"record: '{file}' is empty, the run has not recorded anything yet")
-        header, body = rows[0], rows[1:]
-        if any(len(row) != len(header) for row in body):
-            raise InputError(f"record: '{file}' is damaged, a row does not have {len(header)} values")
-        values = list(zip(*body, strict=True)) if body else [()] * len(header)
-        types = {"arm": np.str_, "round": np.int64, "agent": np.int64}
-        return cls({n: np.array(v).astype(types.get(n, np.float64)) for n, v in zip(header, values, strict=True)})
+        return cls(columns)._complete()
+
+    def _complete(self) -> Record:
+        """Without the last recorded round where a crash left some of its arms or agents out."""
+        keep = np.ones(len(self.columns["arm"]), dtype=bool)
+        for arm in self.arms():
+            mine = self.columns["arm"] == arm
+            agents = int(self.columns["agent"][mine].max()) + 1
+            rounds, counts = np.unique(self.columns["round"][mine], return_counts=True)
+            keep &= ~(mine & np.isin(self.columns["round"], rounds[counts != agents]))
+        everywhere = [set(self.columns["round"][keep & (self.columns["arm"] == arm)].tolist()) for arm in self.arms()]
+        keep &= np.isin(self.columns["round"], sorted(set.intersection(*everywhere)))
+        if not keep.any():
+            raise InputError("record: no round is complete yet")
+        return Record({name: values[keep] for name, values in self.columns.items()})
 
     def arms(self) -> list[str]:
         """The arms, in the order in which they were first recorded."""
@@ -91,6 +118,8 @@ class Record:
 
     def select(self, arm: str, metric: str) -> np.ndarray:
         """One metric of one arm, of shape (rounds, agents)."""
+        if metric not in self.columns:
+            raise InputError(f"record: has no column '{metric}'; it was written by another version or edited")
         mine = self.columns["arm"] == arm
         values: np.ndarray = self.columns[metric][mine]
         return values.reshape(len(self.rounds(arm)), -1)

@@ -6,12 +6,15 @@ The folder holds `config.toml` (what to do), `run.json` (versions, seeds, status
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
 import json
 import platform
 import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib.metadata import version
 from itertools import count
@@ -23,7 +26,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from consilience.checkpoint import load_checkpoint, save_checkpoint, write_atomically
-from consilience.config import RunConfig, to_toml
+from consilience.config import RunConfig, pinned, to_toml
 from consilience.engines.simulate import Arm, Metrics, Progress, play, start
 from consilience.errors import InputError
 from consilience.experiments import load, module_of
@@ -50,18 +53,32 @@ class Stopped(Exception):
 
 def begin(config: RunConfig, folder: Path) -> None:
     """Make a run's folder: the description and how it came about. The description is checked as a whole first."""
-    with jax.enable_x64(config.precision == "float64"):
-        module_of(config.experiment).arms(config)
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(f"--out: '{folder}' already exists; `consilience resume {folder}` carries a run on")
-    folder.mkdir(parents=True, exist_ok=True)
+    config = pinned(config)
+    try:
+        with jax.enable_x64(config.precision == "float64"):
+            module_of(config.experiment).arms(config)
+        if (folder.exists() or folder.is_symlink()) and (not folder.is_dir() or any(folder.iterdir())):
+            raise InputError(f"--out: '{folder}' already exists; `consilience resume {folder}` carries a run on")
+        folder.mkdir(parents=True, exist_ok=True)
+    except InputError:
+        if folder.is_dir() and not any(folder.iterdir()):
+            folder.rmdir()
+        raise
     write_atomically(folder / CONFIG, to_toml(config).encode())
     _note(folder, status="begun", started=_now(), seeds=_seeds(config), command=_command(), versions=_versions())
 
 
-def next_folder(experiment: str, parent: Path = Path("runs")) -> Path:
-    """The first free folder name for a run: runs/NAME-1, runs/NAME-2, …"""
-    return next(folder for n in count(1) if not (folder := parent / f"{experiment}-{n}").exists())
+def new_folder(experiment: str, parent: Path = Path("runs")) -> Path:
+    """Make the first free folder for a run, runs/NAME-1, runs/NAME-2, …; two runs begun at once get different ones."""
+    parent.mkdir(parents=True, exist_ok=True)
+    for n in count(1):
+        folder = parent / f"{experiment}-{n}"
+        try:
+            folder.mkdir()
+        except FileExistsError:
+            continue
+        return folder
+    raise AssertionError("unreachable")
 
 
 def opened(folder: Path) -> RunConfig:
@@ -69,6 +86,17 @@ def opened(folder: Path) -> RunConfig:
     if not (folder / CONFIG).is_file():
         raise InputError(f"run: '{folder}' is not a run folder, it has no {CONFIG}")
     return load(str(folder / CONFIG))
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold a run's folder alone: two processes on one run would destroy its record."""
+    with (folder / ".lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise InputError(f"run: '{folder}' is being carried on by another process") from None
+        yield
 
 
 def carry_on(
@@ -82,14 +110,21 @@ def carry_on(
     config = opened(folder)
     with jax.enable_x64(config.precision == "float64"):
         arms: dict[str, Arm] = module_of(config.experiment).arms(config)
-        hours = float(_facts(folder).get("hours", 0.0))
-        began = time.monotonic()
-        try:
-            _play_all(config, arms, folder, on_round, stop)
-        finally:
-            _note(folder, hours=round(hours + (time.monotonic() - began) / 3600, 4))
-        _note(folder, status="finished", finished=_now())
-        return report(folder)
+        with locked(folder):
+            hours = _facts(folder).get("hours")
+            before = hours if isinstance(hours, int | float) else 0.0
+            began, status = time.monotonic(), "stopped"
+            _note(folder, status="running")
+            try:
+                _play_all(config, arms, folder, on_round, stop)
+                status = "finished"
+            except RunFailed:
+                status = "failed"
+                raise
+            finally:
+                spent = round(before + (time.monotonic() - began) / 3600, 4)
+                _note(folder, status=status, hours=spent, **{status: _now()})
+            return report(folder)
 
 
 def report(folder: Path, to: Path | None = None) -> dict[str, Any]:
@@ -117,9 +152,11 @@ def _play_all(
 ) -> None:
     seeds = jnp.array(_seeds(config))
     progress: dict[str, Progress] = {name: start(arm, _seeds(config)) for name, arm in arms.items()}
-    position = {"round": 0, "record_bytes": 0}
+    digest = _digest(config)
+    position: dict[str, Any] = {"round": 0, "record_bytes": 0, "digest": digest}
     if (folder / CHECKPOINT).exists():
         progress, position = load_checkpoint(folder / CHECKPOINT, progress)
+        _check_position(position, digest, config, folder)
     played = {name: play(arm) for name, arm in arms.items()}
     heavy = any(arm.heavy for arm in arms.values())
     record = RecordWriter(folder / RECORD, position["record_bytes"])
@@ -142,13 +179,28 @@ def _play_all(
             done = stops[-1]
             interrupted = stop()
             if done - saved >= config.checkpoint_every or done == config.rounds or interrupted:
-                save_checkpoint(folder / CHECKPOINT, progress, {"round": done, "record_bytes": record.sync()})
+                position = {"round": done, "record_bytes": record.sync(), "digest": digest}
+                save_checkpoint(folder / CHECKPOINT, progress, position)
                 saved = done
             on_round(done, words)
             if interrupted and done < config.rounds:
                 raise Stopped(done)
     finally:
         record.close()
+
+
+def _digest(config: RunConfig) -> str:
+    """Names the experiment that a checkpoint belongs to: everything but how often to write, and how far to go."""
+    free = {"checkpoint_every"} | ({"rounds"} if type(config).recorded_rounds is RunConfig.recorded_rounds else set())
+    return hashlib.sha256(config.model_dump_json(exclude=free).encode()).hexdigest()[:16]
+
+
+def _check_position(position: dict[str, Any], digest: str, config: RunConfig, folder: Path) -> None:
+    done, length = position.get("round"), position.get("record_bytes")
+    if not (isinstance(done, int) and isinstance(length, int) and 0 <= done <= config.rounds and length >= 0):
+        raise InputError(f"checkpoint: '{folder / CHECKPOINT}' does not say a round and a length that can be")
+    if position.get("digest") != digest:
+        raise InputError(f"checkpoint: {CONFIG} in '{folder}' was changed since; begin a new run with it instead")
 
 
 def _chunks(config: RunConfig, done: int, heavy: bool) -> Iterator[tuple[list[int], list[bool]]]:

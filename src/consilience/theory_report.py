@@ -15,6 +15,7 @@ from consilience.network import Network, check, read_network
 from consilience.network.files import SUFFIXES
 from consilience.tables import table
 from consilience.theory import (
+    certain_sample_size,
     finite_information,
     gaussian_information,
     hardest_direction,
@@ -66,7 +67,13 @@ def describe(network: Network, rounds: int = 1000) -> dict[str, Any]:
     }
     if network.agents <= LEMMA_AGENTS:
         lemma = lemma_1(network, v, 1 - second, rounds)
-        facts |= {"lemma_1_sum": lemma.sum, "lemma_1_terms": lemma.terms, "lemma_1_holds": lemma.sum <= lemma.bound}
+        holds = False if lemma.sum > lemma.bound else True if lemma.converged else None
+        facts |= {
+            "lemma_1_sum": lemma.sum,
+            "lemma_1_terms": lemma.terms,
+            "lemma_1_converged": lemma.converged,
+            "lemma_1_holds": holds,
+        }
     if network.names:
         facts["names"] = list(network.names)
     return facts
@@ -103,7 +110,7 @@ def _finite_model(
 ) -> tuple[dict[str, Any], Any]:
     tables = _per_agent(network, values, "likelihoods", "hypotheses × outcomes")
     truth = values.get("truth", 0)
-    if not (isinstance(truth, int) and 0 <= truth < tables.shape[1]):
+    if isinstance(truth, bool) or not (isinstance(truth, int) and 0 <= truth < tables.shape[1]):
         raise InputError(f"truth: must be the number of a hypothesis, 0 to {tables.shape[1] - 1}, got {truth!r}")
     information = finite_information(tables, truth)
     K, hardest = rate(np.array(facts["v"]), information, truth)
@@ -120,18 +127,29 @@ def _finite_model(
         "n_paper": size("paper"),
         "n_corrected": size("corrected"),
     }
+    if facts.get("lemma_1_converged"):
+        told["n_certain"] = certain_sample_size(
+            C, network.agents, tables.shape[1], facts["lemma_1_sum"], allowance, delta
+        )
     return told, information[:, hardest]
 
 
 def _gaussian_model(network: Network, values: dict[str, Any], facts: dict[str, Any]) -> tuple[dict[str, Any], Any]:
     moments = _per_agent(network, values, "second_moments", "d × d")
     v, d = np.array(facts["v"]), moments.shape[1]
+    if moments.shape[2] != d or np.abs(moments - moments.transpose(0, 2, 1)).max() > 1e-9 * np.abs(moments).max():
+        raise InputError("second_moments: every agent's must be a symmetric matrix")
+    if (lowest := float(np.linalg.eigvalsh(moments).min())) < -1e-9 * float(np.abs(moments).max()):
+        raise InputError(f"second_moments: must have no negative variance in any direction, got {lowest:g}")
     noise = values.get("noise", 1.0)
-    if not (isinstance(noise, int | float) and 0 < noise < np.inf):
+    if isinstance(noise, bool) or not (isinstance(noise, int | float) and 0 < noise < np.inf):
         raise InputError(f"noise: must be greater than 0 and finite, got {noise!r}")
-    offset = np.array(values["offset"], dtype=np.float64) if "offset" in values else hardest_direction(v, moments)
-    if moments.shape[2] != d or offset.shape != (d,) or not np.isfinite(offset).all():
-        raise InputError(f"second_moments: must be agents × d × d, and offset d finite numbers, with d = {d}")
+    try:
+        offset = np.array(values["offset"], dtype=np.float64) if "offset" in values else hardest_direction(v, moments)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"offset: must be {d} numbers, got {values['offset']!r}") from None
+    if offset.shape != (d,) or not np.isfinite(offset).all():
+        raise InputError(f"offset: must be {d} finite numbers, got {values['offset']!r}")
     information = gaussian_information(moments, float(noise), offset)
     told = {"information": information.tolist(), "K": float(v @ information), "offset": offset.tolist()}
     return told, information
@@ -141,9 +159,9 @@ def _per_agent(network: Network, values: dict[str, Any], key: str, rest: str) ->
     """A three-dimensional table with an entry for each agent."""
     try:
         array = np.array(values[key], dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(f"{key}: must hold numbers, agents × {rest}, every agent alike") from None
-    if array.ndim != 3 or array.shape[0] != network.agents:
+    if array.ndim != 3 or array.shape[0] != network.agents or not array.size:
         raise InputError(f"{key}: must be {network.agents} agents × {rest}, got {' × '.join(map(str, array.shape))}")
     if not np.isfinite(array).all():
         place = ", ".join(str(i) for i in np.argwhere(~np.isfinite(array))[0])

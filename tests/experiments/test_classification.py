@@ -1,4 +1,4 @@
-"""Classification over a graph on the embedded digits: what the paper claims, resumed to the bit, and refused by name."""
+"""Classification on the embedded digits: what the paper claims, resumed to the bit, refused by name."""
 
 import json
 

@@ -111,3 +111,52 @@ def test_networkx_agrees_on_eigenvector_centrality():
         nx.from_scipy_sparse_array(network.W, create_using=nx.DiGraph), alpha=1 - 1e-12, tol=1e-14, max_iter=10_000
     )
     np.testing.assert_allclose(stationary(network), [pagerank[i] for i in range(40)], atol=1e-9)
+
+
+def test_a_cluster_of_tiny_mass_is_not_taken_for_reversible():
+    """Three agents that turn one way, hearing a fourth that hardly hears them back."""
+    W = np.zeros((4, 4))
+    W[:3, :3] = np.array([[0.01, 0.98, 0.01], [0.01, 0.01, 0.98], [0.98, 0.01, 0.01]]) * 0.9
+    W[:3, 3] = 0.1
+    W[3] = [1e-14, 1e-14, 1e-14, 1 - 3e-14]
+    network = from_matrix(W)
+    assert not is_reversible(network)
+    assert lambda_max(network) == pytest.approx(0.9, abs=1e-6)
+    np.testing.assert_allclose(stationary(network)[:3], 1e-13, rtol=1e-6)
+
+
+def test_masses_beyond_the_range_of_numbers():
+    """A drifting path: v spans 380 decades, its second eigenvalue is 2√(0.09) cos(π/N)."""
+    N, i = 400, np.arange(400)
+    W = np.zeros((N, N))
+    W[i, np.maximum(i - 1, 0)] += 0.9
+    W[i, np.minimum(i + 1, N - 1)] += 0.1
+    network = from_matrix(W)
+    assert lambda_max(network) == pytest.approx(0.6 * np.cos(np.pi / N), abs=1e-12)
+    assert stationary(network)[0] == pytest.approx(8 / 9)
+
+
+@pytest.mark.parametrize("links", [1e-6, 1e-10])
+def test_nearly_separate_blocks(links, monkeypatch):
+    """Two one-way blocks that hardly hear each other: their masses are as 3 to 1."""
+    blocks = [directed_small_world(80, seed).W.toarray() for seed in (0, 1)]
+    W = np.zeros((160, 160))
+    W[:80, :80], W[80:, 80:] = blocks
+    for row, other, weight in ((0, 80, links), (80, 0, 3 * links)):
+        W[row] *= 1 - weight
+        W[row, other] += weight
+    network = from_matrix(W / W.sum(1, keepdims=True))
+    exact = stationary(network)
+    monkeypatch.setattr(centrality, "DENSE_AGENTS", 10)
+    np.testing.assert_allclose(stationary(network), exact, rtol=1e-3)
+
+
+def test_eigenvalues_near_minus_one():
+    """A long odd ring that hardly hears itself nearly alternates."""
+    N = 2001
+    i = np.arange(N)
+    W = sp.csr_array(
+        (np.full(2 * N, 0.5 * (1 - 1e-9)), (np.tile(i, 2), np.concatenate([(i + 1) % N, (i - 1) % N]))), (N, N)
+    )
+    network = Network(W + 1e-9 * sp.eye_array(N))
+    assert 1 - lambda_max(network) == pytest.approx(1 - np.cos(np.pi / N), rel=1e-2)

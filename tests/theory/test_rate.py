@@ -7,6 +7,7 @@ from scipy import integrate, stats
 from consilience.errors import InputError
 from consilience.network import Network, complete, from_matrix, grid, lazy, path, ring, star, watts_strogatz
 from consilience.theory import (
+    certain_sample_size,
     deviation,
     finite_information,
     gaussian_information,
@@ -19,6 +20,7 @@ from consilience.theory import (
     rate,
     sample_size,
     stationary,
+    wrong_hypotheses,
 )
 
 NETWORKS = [star(8, 0.5), grid(3, 3), ring(6, directed=True), complete(4), path(5), watts_strogatz(12, 4, 0.3)]
@@ -56,12 +58,16 @@ def test_the_limit_is_the_fundamental_matrix(network):
     )
 
 
-def test_large_networks_sum_the_series(monkeypatch):
-    network = watts_strogatz(60, 6, 0.3)
+@pytest.mark.parametrize(
+    "network", [watts_strogatz(60, 6, 0.3), ring(60), ring(60, directed=True)], ids=lambda n: n.name
+)
+def test_large_networks_sum_the_series_or_factorise(network, monkeypatch):
     v, I = stationary(network), information_for(network)
     dense = deviation(network, v, I)
     monkeypatch.setattr(mixing, "DENSE_AGENTS", 10)
-    np.testing.assert_allclose(deviation(network, v, I), dense, atol=1e-11)
+    for terms in (1_000_000, 10):
+        monkeypatch.setattr(mixing, "SERIES_TERMS", terms)
+        np.testing.assert_allclose(deviation(network, v, I), dense, atol=1e-9)
 
 
 @pytest.mark.parametrize("network", NETWORKS, ids=IDS)
@@ -74,19 +80,44 @@ def test_lemma_1_against_its_definition(network):
     assert lemma.sum <= lemma.bound
 
 
+def drift(agents: int, forward: float = 0.9) -> Network:
+    """A reversible path along which evidence drifts: i hears i−1 by 0.9 and i+1 by 0.1."""
+    W = np.zeros((agents, agents))
+    i = np.arange(agents)
+    W[i, np.maximum(i - 1, 0)] += forward
+    W[i, np.minimum(i + 1, agents - 1)] += 1 - forward
+    return from_matrix(W)
+
+
+def test_lemma_1_fails_for_reversible_networks_with_drift():
+    network = drift(40)
+    lemma = lemma_1(network, stationary(network), 1 - lambda_max(network))
+    assert lemma.converged
+    assert lemma.sum > lemma.bound
+
+
 def test_lemma_1_fails_for_a_chain_that_forgets_late():
-    """Walk down one at a time, then jump up by a geometric law: lambda_max ≈ 0, yet N rounds to forget."""
+    """Hear the one before, and agent 0 all by halves: other eigenvalues of modulus about ½, yet N rounds to forget."""
     N = 40
     W = np.zeros((N, N))
     W[0] = 0.5 ** np.arange(1, N + 1)
     W[0, -1] *= 2
     W[np.arange(1, N), np.arange(N - 1)] = 1.0
     network = from_matrix(W)
-    exact_gap = 1.0  # W's other eigenvalues are all zero: its powers reach 1vᵀ exactly
+    assert lambda_max(network) == pytest.approx(0.5, abs=0.05)
+    lemma = lemma_1(network, stationary(network), 1 - lambda_max(network))
+    assert lemma.sum > 2 * lemma.bound
+
+
+def test_a_certain_sample_size_covers_slow_memory():
+    """Where Lemma 1 fails, the corrected n can be too small; the certain one waits until every agent can have heard."""
+    network = drift(300)
     v = stationary(network)
-    np.testing.assert_allclose(np.linalg.matrix_power(W, N), np.tile(v, (N, 1)), atol=1e-9)
-    lemma = lemma_1(network, v, exact_gap)
-    assert lemma.sum > lemma.bound
+    lemma = lemma_1(network, v, 1 - lambda_max(network))
+    numbers = {"agents": 300, "hypotheses": 2, "epsilon": 6.0, "delta": 0.05}
+    corrected = sample_size(6.9, gap=1 - lambda_max(network), **numbers)
+    certain = certain_sample_size(6.9, lemma_sum=lemma.sum, **numbers)
+    assert corrected < 300 < certain
 
 
 def test_finite_information_is_the_mean_log_ratio():
@@ -119,6 +150,7 @@ def test_more_trust_is_not_always_better():
 def test_rate_ignores_what_nobody_can_tell_apart():
     v = np.array([0.5, 0.5])
     assert rate(v, np.array([[0, 0, 0.2], [0, 0, 0.0]]), truth=0) == (0.1, 2)
+    assert wrong_hypotheses(np.array([[0, 0, 0.2], [0, 0, 0.0]])) == [2]
     with pytest.raises(InputError, match="no hypothesis can be told from the truth 0"):
         rate(v, np.zeros((2, 2)), truth=0)
 
@@ -132,6 +164,8 @@ def test_sample_sizes():
     for name, value in (("epsilon", 0.0), ("delta", 1.0), ("gap", 0.0)):
         with pytest.raises(InputError, match=f"{name}: must be greater than 0"):
             sample_size(**{**numbers, name: value})
+    with pytest.raises(InputError, match="too small for a finite number of rounds"):
+        sample_size(**{**numbers, "epsilon": 1e-200})
 
 
 def test_log_ratios_never_exceed_the_bound():

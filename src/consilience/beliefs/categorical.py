@@ -46,9 +46,12 @@ class Categorical(NamedTuple):
         """The same belief with its constant chosen so that the weights are log-probabilities."""
         return Categorical(self.log_probabilities())
 
-    def log_density(self, value: Int[Array, "*batch"]) -> Float[Array, "*batch"]:
+    def log_density(self, value: Int[Array, "..."]) -> Float[Array, "..."]:
         """log b(θ) at hypothesis number `value`."""
-        return jnp.take_along_axis(self.log_probabilities(), jnp.asarray(value)[..., None], axis=-1)[..., 0]
+        place = jnp.asarray(value)[..., None]
+        shape = jnp.broadcast_shapes(place.shape[:-1], self.log_weights.shape[:-1])
+        logs = jnp.broadcast_to(self.log_probabilities(), (*shape, self.log_weights.shape[-1]))
+        return jnp.take_along_axis(logs, jnp.broadcast_to(place, (*shape, 1)), axis=-1)[..., 0]
 
     def kl(self, other: Categorical) -> Float[Array, "*batch"]:
         """KL(self ‖ other) = Σ p (log p − log q)."""

@@ -29,6 +29,8 @@ class Gaussian(NamedTuple):
         require(jnp.isfinite(mean), "mean", "must be finite", mean)
         variance = jnp.diagonal(covariance, axis1=-2, axis2=-1)
         require(variance > 0, "covariance", "must have positive variances on its diagonal", variance)
+        crooked = jnp.abs(covariance - jnp.swapaxes(covariance, -1, -2)).max((-2, -1))
+        require(crooked <= 1e-5 * variance.max(-1), "covariance", "must be symmetric, its halves differ", crooked)
         factor = _factor(covariance)
         require(jnp.isfinite(factor).all((-2, -1)), "covariance", "must be positive definite", jnp.nan)
         precision = _inverse(factor)
@@ -90,7 +92,9 @@ def _solve(factor: Float[Array, "*batch d d"], vector: Float[Array, "*batch d"])
 
 def _inverse(factor: Float[Array, "*batch d d"]) -> Float[Array, "*batch d d"]:
     """(LLᵀ)⁻¹ = MᵀM with M = L⁻¹: symmetric to the last bit."""
-    root = solve_triangular(factor, jnp.broadcast_to(jnp.eye(factor.shape[-1]), factor.shape), lower=True)
+    root = solve_triangular(
+        factor, jnp.broadcast_to(jnp.eye(factor.shape[-1], dtype=factor.dtype), factor.shape), lower=True
+    )
     return jnp.swapaxes(root, -1, -2) @ root
 
 

@@ -9,11 +9,12 @@ from typing import Annotated, Any, Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy.sparse as sp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 from pydantic import Field, PositiveFloat
 
 from consilience.beliefs import MeanField
-from consilience.config import Described, NetworkConfig, RunConfig
+from consilience.config import ArmName, Described, NetworkConfig, RunConfig
 from consilience.data import Dataset, Partition, by_feature, by_label, dirichlet, from_file, iid, load_dataset, shards
 from consilience.data.shuffle import shuffled
 from consilience.engines.simulate import Arm, Data, Metrics, Progress, agent_key, each_agent
@@ -130,7 +131,7 @@ class Config(RunConfig):
     dataset: str = "mnist"
     data_dir: Path | None = None
     partition: PartitionConfig = Iid()
-    networks: dict[str, NetworkConfig] = Field(min_length=1, description="one arm for each")
+    networks: dict[ArmName, NetworkConfig] = Field(min_length=1, description="one arm for each")
     alone: bool = Field(False, description="also run the agents without talking to each other")
     model: ModelConfig = Mlp()
     learner: LearnerConfig = LearnerConfig()
@@ -222,7 +223,7 @@ def arms(config: Config) -> dict[str, Arm]:
     setting = setting_of(config)
     networks = dict(setting.networks)
     if config.alone:
-        networks[ALONE] = Network(np.eye(setting.partition.agents), ALONE)
+        networks[ALONE] = Network(sp.eye_array(setting.partition.agents), ALONE)
     shared = shared_data(setting)
     initial = setting.model.init(jax.random.key(config.seed))
     options = Options(**config.learner.model_dump(include=set(Options._fields)))

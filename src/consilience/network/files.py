@@ -18,25 +18,28 @@ def read_network(file: str | Path) -> Network:
     if path.suffix not in SUFFIXES:
         raise InputError(f"network: a matrix is read from {' or '.join(SUFFIXES)}, got '{path}'")
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"network: cannot read '{path}': {_reason(error)}") from None
     return _from_csv(text, path) if path.suffix == ".csv" else _from_toml(text, path)
 
 
 def _from_csv(text: str, path: Path) -> Network:
-    lines = [row for row in csv.reader(text.splitlines()) if any(cell.strip() for cell in row)]
+    try:
+        lines = [row for row in csv.reader(text.splitlines()) if any(cell.strip() for cell in row)]
+    except csv.Error as error:
+        raise InputError(f"network: '{path}' is not CSV: {error}") from None
     names: list[str] = []
     if lines and not any(_is_number(cell) for cell in lines[0]):
         names = [cell.strip() for cell in lines.pop(0)]
     rows = [[_number(cell, f"row {i}, column {j}", path) for j, cell in enumerate(row)] for i, row in enumerate(lines)]
-    return from_matrix(_rectangular(rows, path), path.name, names)
+    return _named(rows, path, names)
 
 
 def _from_toml(text: str, path: Path) -> Network:
     try:
         content = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise InputError(f"network: '{path}' is not TOML: {error}") from None
     rows = content.get("W")
     if not (isinstance(rows, list) and all(isinstance(row, list) for row in rows)):
@@ -44,7 +47,16 @@ def _from_toml(text: str, path: Path) -> Network:
     numbers = [
         [_number(cell, f"row {i}, column {j}", path) for j, cell in enumerate(row)] for i, row in enumerate(rows)
     ]
-    return from_matrix(_rectangular(numbers, path), path.name, [str(name) for name in content.get("names", [])])
+    names = content.get("names", [])
+    if not isinstance(names, list):
+        raise InputError(f"names: must be a list with a name for each agent, got {names!r}")
+    return _named(numbers, path, [str(name) for name in names])
+
+
+def _named(rows: list[list[float]], path: Path, names: list[str]) -> Network:
+    if names and len(names) != len(rows):
+        raise InputError(f"names: must be one for each of {len(rows)} agents, '{path}' has {len(names)}")
+    return from_matrix(_rectangular(rows, path), path.name, names)
 
 
 def _rectangular(rows: list[list[float]], path: Path) -> list[list[float]]:
@@ -57,7 +69,7 @@ def _rectangular(rows: list[list[float]], path: Path) -> list[list[float]]:
 def _number(cell: object, place: str, path: Path) -> float:
     try:
         return float(cell)  # type: ignore[arg-type]  # what is not a number raises, which is the point
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(f"W: {place} must be a number, got {cell!r} in '{path}'") from None
 
 

@@ -27,7 +27,7 @@ class Network:
     names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        W = sp.csr_array(self.W, dtype=np.float64)
+        W = sp.csr_array(self.W, dtype=np.float64, copy=True)
         W.sum_duplicates()
         W.eliminate_zeros()
         object.__setattr__(self, "W", W)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from consilience.experiments.theorem_1 import Config, exact_means, predict
+from consilience.experiments.theorem_1 import SETTLED, Config, exact_means, predict
 from consilience.record import Record
 from consilience.report.style import CYCLE, canvas, finish
 
@@ -25,13 +25,14 @@ def _decay(config: Config, record: Record, file: Path) -> Path:
     for axes, name in zip(panels, names, strict=False):
         rounds = record.rounds(name)
         exact = exact_means(config, name, theory[name], rounds.tolist())
-        for metric, mark, colour, label in (
-            ("log_ratio", ".", CYCLE[0], "measured (1/n) log b(θ*)/b(θ)"),
-            ("decay", "+", CYCLE[3], "measured −(1/n) log b(θ)"),
+        for metric, first, mark, colour, label in (
+            ("log_ratio", 0, ".", CYCLE[0], "measured (1/n) log b(θ*)/b(θ)"),
+            ("decay", SETTLED, "+", CYCLE[3], f"measured −(1/n) log b(θ), n ≥ {SETTLED}"),
         ):
-            values = record.select(name, metric)
-            axes.plot(rounds, values[:, 1:], mark, color=colour, ms=4, alpha=0.7)
-            axes.plot(rounds, values[:, 0], mark, color=colour, ms=4, alpha=0.7, label=label)
+            shown = rounds >= first
+            values = record.select(name, metric)[shown]
+            axes.plot(rounds[shown], values[:, 1:], mark, color=colour, ms=4, alpha=0.7)
+            axes.plot(rounds[shown], values[:, 0], mark, color=colour, ms=4, alpha=0.7, label=label)
         axes.plot(rounds, exact[:, 1:], color=CYCLE[1], lw=0.8)
         axes.plot(rounds, exact[:, 0], color=CYCLE[1], lw=0.8, label="exact mean of (1/n) log b(θ*)/b(θ)")
         axes.axhline(theory[name].K, color="black", ls="--", lw=1, label="K(Θ)")
@@ -40,8 +41,7 @@ def _decay(config: Config, record: Record, file: Path) -> Path:
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
     caption = (
         "Each agent's log ratio follows its exact mean at every n and tends to K(Θ), from above where well placed.\n"
-        "−(1/n) log b(θ) joins it once the true hypothesis has nearly all of the belief, after some ten rounds "
-        f"({config.replicates} seeds)."
+        f"−(1/n) log b(θ) does so once the true hypothesis has nearly all of the belief ({config.replicates} seeds)."
     )
     return finish(figure, caption, file)
 

@@ -3,10 +3,11 @@
 from consilience.theory.centrality import is_reversible, lambda_max, stationary
 from consilience.theory.information import finite_information, gaussian_information, hardest_direction
 from consilience.theory.mixing import deviation, lemma_1, mean_log_ratio, mean_log_ratio_limit
-from consilience.theory.rate import Rate, log_ratio_bound, rate, sample_size
+from consilience.theory.rate import Rate, certain_sample_size, log_ratio_bound, rate, sample_size, wrong_hypotheses
 
 __all__ = [
     "Rate",
+    "certain_sample_size",
     "deviation",
     "finite_information",
     "gaussian_information",
@@ -20,4 +21,5 @@ __all__ = [
     "rate",
     "sample_size",
     "stationary",
+    "wrong_hypotheses",
 ]
