@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from consilience.learners.one_pass import FUSION_FLAG
+FUSION_FLAG = "--xla_backend_extra_options=xla_cpu_use_multi_output_fusion=true"  # see learners.one_pass
 
 
 def cache_folder() -> Path:

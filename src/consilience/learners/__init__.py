@@ -2,5 +2,6 @@
 
 from consilience.learners.conjugate import Observations, conjugate, evidence
 from consilience.learners.exact import exact
+from consilience.learners.variational import Minibatches, Options, variational
 
-__all__ = ["Observations", "conjugate", "evidence", "exact"]
+__all__ = ["Minibatches", "Observations", "Options", "conjugate", "evidence", "exact", "variational"]

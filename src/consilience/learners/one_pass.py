@@ -15,7 +15,7 @@ from typing import Any
 import jax
 from jax import lax
 
-FUSION_FLAG = "--xla_backend_extra_options=xla_cpu_use_multi_output_fusion=true"
+from consilience.runtime import FUSION_FLAG
 
 
 def one_pass(f: Callable[..., tuple[Any, ...]], *inputs: Any) -> tuple[Any, ...]:
