@@ -40,7 +40,9 @@ def test_the_linear_gaussian_case_agrees_with_the_conjugate_learner(estimator):
     X, y = rng.normal(size=(40, 3)), rng.normal(size=40)
     exact = conjugate(Gaussian.from_moments(jnp.zeros(3), 0.25 * jnp.eye(3)), NOISE)
     posterior, _ = exact.learn(KEY, exact.init(KEY), Observations(jnp.array(X), jnp.array(y)))
-    options = Options(learning_rate=0.02, decay=0.9, initial_sd=0.2, prior_sd=0.5, estimator=estimator)
+    options = Options(
+        learning_rate=0.02, decay=0.9, initial_sd=0.2, prior_sd=0.5, estimator=estimator, sd_rate=1.0, start="own"
+    )
     agent = variational(LINE, LINE.init(KEY), options, gaussian_likelihood)
     steps = 400
     batch = Minibatches(jnp.tile(jnp.array(X), (steps, 1, 1)), jnp.tile(jnp.array(y), (steps, 1)), jnp.array(40.0))
@@ -71,7 +73,7 @@ def test_the_mean_gradient_is_that_of_the_objective(estimator):
     model = mlp((4,), 3, (5,))
     initial = model.init(jax.random.key(1))
     packing = packing_of(initial)
-    options = Options(initial_sd=0.3, prior_sd=0.7, kl_weight=0.5, estimator=estimator, learning_rate=1e-9)
+    options = Options(initial_sd=0.3, prior_sd=0.7, kl_weight=0.5, estimator=estimator, learning_rate=1e-9, start="own")
     agent = variational(model, initial, options)
     rng = np.random.default_rng(2)
     batch = Minibatches(jnp.array(rng.normal(size=(1, 8, 4))), jnp.array(rng.integers(0, 3, (1, 8))), jnp.array(20.0))
@@ -102,7 +104,7 @@ def test_steps_are_adam_on_mean_and_log_sd():
     batch = Minibatches(
         jnp.array(rng.normal(size=(steps, 6, 4))), jnp.array(rng.integers(0, 3, (steps, 6))), jnp.array(50.0)
     )
-    options = Options(learning_rate=1e-2, initial_sd=0.1, prior_sd=0.2)
+    options = Options(learning_rate=1e-2, initial_sd=0.1, prior_sd=0.2, sd_rate=1.0, start="own")
     agent = variational(model, initial, options)
     state, _ = agent.learn(KEY, agent.init(KEY), batch)
 

@@ -111,8 +111,8 @@ class LearnerConfig(Described):
     initial_sd: PositiveFloat = Field(0.05, description="of every weight at the start")
     prior_sd: PositiveFloat = Field(0.05, description="of the first prior, around the shared initial weights")
     kl_weight: float = Field(1.0, ge=0, description="factor on the KL term; 1 is Bayes' rule")
-    sd_rate: float = Field(1.0, ge=0, description="learning rate of log σ as a multiple of that of μ")
-    start: Literal["own", "pooled"] = Field("own", description="where a round's minimisation starts")
+    sd_rate: float = Field(10.0, ge=0, description="learning rate of log σ as a multiple of that of μ")
+    start: Literal["own", "pooled"] = Field("pooled", description="where a round's minimisation starts")
     moments: Literal["keep", "reset"] = Field("keep", description="Adam's moments between rounds")
     estimator: Literal["weights", "outputs"] = Field("weights", description="what is drawn for a gradient")
     evidence: Literal["own", "used"] = Field(

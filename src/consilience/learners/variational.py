@@ -41,7 +41,8 @@ class Options(NamedTuple):
     initial_sd: standard deviation of every weight at the start.
     prior_sd: standard deviation of the first prior, around the shared initial weights.
     kl_weight: factor on the KL term; 1 is Bayes' rule, less trusts the data more.
-    sd_rate: step size of log σ as a multiple of that of μ.
+    sd_rate: step size of log σ as a multiple of that of μ. At 1, Adam hardly moves log σ within a round, and precisions
+    then carry little information into the pooling.
     start: where a round's minimisation starts, at the agent's `own` last belief or at what it has `pooled`.
     moments: whether Adam's moments are kept between rounds (`keep`) or begin anew (`reset`).
     estimator: `weights` draws the weights once a step, `outputs` draws every layer's outputs for every example.
@@ -52,8 +53,8 @@ class Options(NamedTuple):
     initial_sd: float = 0.05
     prior_sd: float = 0.05
     kl_weight: float = 1.0
-    sd_rate: float = 1.0
-    start: Literal["own", "pooled"] = "own"
+    sd_rate: float = 10.0
+    start: Literal["own", "pooled"] = "pooled"
     moments: Literal["keep", "reset"] = "keep"
     estimator: Literal["weights", "outputs"] = "weights"
 

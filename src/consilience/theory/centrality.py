@@ -162,7 +162,9 @@ def _symmetric_lambda_max(network: Network, log_v: Float[np.ndarray, "agents"]) 
     try:
         # Slow mixing: eigenvalues crowd near 1, or near −1. Look there by factorising just outside.
         second = float(eigsh(twin, k=2, sigma=1 + 1e-9, v0=start, return_eigenvectors=False).min())
-        lowest = float(eigsh(twin, k=1, sigma=-1 - 1e-9, v0=start, return_eigenvectors=False)[0])
+        if 2 * float(network.W.diagonal().min()) - 1 >= -second:  # Gershgorin: no eigenvalue lies below this
+            return second
+        lowest = float(eigsh(twin, k=1, sigma=-1 - 1e-9, v0=start, return_eigenvectors=False, maxiter=ITERATIONS)[0])
         return max(second, -lowest)
     except ArpackError:
         raise _not_computed(network) from None
