@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import csv
 import os
+from array import array
 from collections.abc import Mapping
 from io import StringIO
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -72,16 +72,26 @@ class Record:
     def read(cls, file: Path) -> Record:
         """Read a record, leaving out a torn last line."""
         try:
-            text = file.read_text(encoding="utf-8")
-            rows = list(csv.reader(StringIO(text[: text.rfind("\n") + 1], newline="")))
-            if not rows:
-                raise InputError(f"record: '{file}' is empty, the run has not recorded anything yet")
-            header, body = rows[0], rows[1:]
-            if any(len(row) != len(header) for row in body):
-                raise InputError(f"record: '{file}' is damaged, a row does not have {len(header)} values")
-            values = list(zip(*body, strict=True)) if body else [()] * len(header)
-            types: dict[str, Any] = {"arm": np.str_, "round": np.int64, "agent": np.int64}
-            columns = {n: np.array(v).astype(types.get(n, np.float64)) for n, v in zip(header, values, strict=True)}
+            with file.open(encoding="utf-8", newline="") as stream:
+                # Row by row into compact columns: a record of two million rows fits into its own size of memory.
+                rows = csv.reader(line for line in stream if line.endswith("\n"))
+                header = next(rows, [])
+                if not header:
+                    raise InputError(f"record: '{file}' is empty, the run has not recorded anything yet")
+                place = header.index("arm") if "arm" in header else 0
+                arms: dict[str, int] = {}
+                numbers = [array("d") for _ in header]
+                for row in rows:
+                    if len(row) != len(header):
+                        raise InputError(f"record: '{file}' is damaged, a row does not have {len(header)} values")
+                    row[place] = str(arms.setdefault(row[place], len(arms)))
+                    for column, cell in zip(numbers, row, strict=True):
+                        column.append(float(cell))
+            columns = {name: np.array(column) for name, column in zip(header, numbers, strict=True)}
+            columns[header[place]] = np.array(list(arms) or [""])[columns[header[place]].astype(np.int64)]
+            for name in ("round", "agent"):
+                if name in columns:
+                    columns[name] = columns[name].astype(np.int64)
         except OSError as error:
             raise InputError(f"record: cannot read '{file}': {error.strerror}") from None
         except (UnicodeDecodeError, csv.Error) as error:
@@ -90,7 +100,7 @@ class Record:
             if isinstance(error, InputError):
                 raise
             raise InputError(f"record: '{file}' is damaged: {error}") from None
-        if not set(KEYS) <= set(columns) or not body:
+        if not set(KEYS) <= set(columns) or not len(columns[KEYS[0]]):
             raise InputError(f"record: '{file}' is empty, the run has not recorded anything yet")
         return cls(columns)._complete()
 

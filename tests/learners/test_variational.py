@@ -162,10 +162,10 @@ PROGRAM = """
 from consilience.runtime import use_all_cores
 use_all_cores()
 import jax, jax.numpy as jnp, re
-from consilience.learners.variational import Minibatches, variational
+from consilience.learners.variational import Minibatches, Options, variational
 from consilience.models import mlp
 model = mlp((784,), 10)
-agent = variational(model, model.init(jax.random.key(0)))
+agent = variational(model, model.init(jax.random.key(0)), Options(start="own"))
 batch = Minibatches(jnp.zeros((4, 50, 784), jnp.uint8), jnp.zeros((4, 50), int), jnp.array(100.0))
 state = jax.eval_shape(agent.init, jax.random.key(0))
 text = jax.jit(agent.learn, donate_argnums=1).lower(jax.random.key(0), state, batch).compile().as_text()

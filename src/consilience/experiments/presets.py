@@ -39,7 +39,7 @@ PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
             "networks": {"cooperating": _star()},
             "alone": True,
             "model": {"kind": "mlp", "hidden": [64, 64]},
-            "learner": {"epochs": 10, "batch": 10, "decay": 0.98},
+            "learner": {"epochs": 10, "batch": 10, "decay": 0.98, "sd_rate": 1.0, "start": "own"},
             "samples": 16,
             "watched": [0, 2],
         },
