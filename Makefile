@@ -24,7 +24,7 @@ types: $(VENV)/dev.stamp
 unit: $(VENV)/dev.stamp
 	@$(BIN)/pytest
 
-bench: $(VENV)/dev.stamp  ## every benchmark, printed as tables
+bench: $(VENV)/bench.stamp  ## every benchmark, printed as tables
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 clean:  ## remove the environment and the caches (runs are kept)
@@ -44,3 +44,8 @@ $(VENV)/dev.stamp: $(VENV)/pyvenv.cfg pyproject.toml
 	@echo "Installing consilience and its development tools (once) ..."
 	@$(PIP) --editable '.[dev]'
 	@touch $@ $(VENV)/run.stamp
+
+$(VENV)/bench.stamp: $(VENV)/dev.stamp
+	@echo "Installing what the benchmarks compare with (once) ..."
+	@$(PIP) --editable '.[bench]'
+	@touch $@

@@ -22,22 +22,21 @@ ROUNDS = 100
 def measure(agents: int) -> dict[str, float]:
     """Play 5 × ROUNDS rounds and time each piece."""
     import jax
-    import jax.numpy as jnp
 
-    from consilience.engines.simulate import play, start
+    from consilience.engines.simulate import Simulation
     from consilience.experiments import load
     from consilience.experiments.linear_regression import Config, arms
 
     jax.config.update("jax_enable_x64", True)
     config = load("linear-regression", ["network.kind=ring", f"network.agents={agents}", "replicates=1"])
     assert isinstance(config, Config)
-    arm = arms(config)["cooperating"]
-    advance, progress, seconds = play(arm), start(arm, [0]), []
-    every = jnp.ones(ROUNDS, bool)
+    simulation = Simulation(arms(config)["cooperating"])
+    progress, seconds = simulation.start([0]), []
     for piece in range(5):
         first = piece * ROUNDS + 1
         began = time.perf_counter()
-        progress, metrics = advance(jnp.array([0]), first, jnp.arange(first, first + ROUNDS), every, progress)
+        stops = range(first, first + ROUNDS)
+        progress, metrics = simulation.play([0], first, stops, [True] * ROUNDS, progress)
         jax.block_until_ready(metrics)
         seconds.append(time.perf_counter() - began)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2

@@ -6,8 +6,8 @@
 by 9 × 155. `torch`: the same mathematics (weights drawn once a step, closed-form KL, fused Adam) in one single-threaded
 process for each core; `torch_point`: the plain network, likewise. `floor`: the eight matrix products of one forward and
 backward pass of the plain network, one single-threaded process for each core, in whichever of JAX, NumPy and PyTorch is
-fastest. All are measured in turn, several times, and the smallest of each is taken. PyTorch is measured where it is
-installed (`pip install torch==2.13.0`); the package does not need it.
+fastest. All have memory in large pages, as the command has. All are measured in turn, several times, and the smallest
+of each is taken. PyTorch is measured where it is installed (`make bench` does that); the package does not need it.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ import sys
 import time
 from collections.abc import Callable
 from typing import Any
+
+from consilience.runtime import LARGE_PAGES
 
 AGENTS, STEPS, BATCH, SIZES = 9, 155, 50, (784, 200, 200, 10)
 SHAPES = list(zip(SIZES[1:], SIZES[:-1], strict=True))  # (out, in)
@@ -45,32 +47,29 @@ def ours() -> float:
 
     use_all_cores()
     import jax
-    import jax.numpy as jnp
     import numpy as np
 
-    from consilience.engines.simulate import Arm, play, start
+    from consilience.engines.simulate import Arm, Simulation
     from consilience.learners.variational import Minibatches, variational
     from consilience.models import mlp
     from consilience.network import star
 
     rng = np.random.default_rng(0)
-    data = (
-        jnp.asarray(rng.integers(0, 256, (60_000, 784), dtype=np.uint8)),
-        jnp.asarray(rng.integers(0, 10, 60_000)),
-    )
+    data = rng.integers(0, 256, (60_000, 784), dtype=np.uint8), rng.integers(0, 10, 60_000).astype(np.int32)
 
     def draw(data: Any, key: Any, number: Any) -> Minibatches:
         chosen = jax.random.randint(jax.random.fold_in(key, number), (STEPS, BATCH), 0, 60_000)
-        return Minibatches(data[0][chosen], data[1][chosen], jnp.float32(1583))
+        return Minibatches(data[0], data[1], chosen, samples=1583.0)
 
     model = mlp((784,), 10)
     agent = variational(model, model.init(jax.random.key(0)))
-    arm = Arm(agent, draw, star(AGENTS - 1).to_edges(), lambda *_: {"none": jnp.zeros(AGENTS)}, data=data, heavy=True)
-    advance, state, number = play(arm), [start(arm, [0])], [0]
+    arm = Arm(agent, draw, star(AGENTS - 1).to_edges(), lambda *_: {}, data=data, steps=STEPS)
+    simulation = Simulation(arm)
+    state, number = [simulation.start([0])], [0]
 
     def work() -> None:
         number[0] += 1
-        state[0], _ = advance(jnp.array([0]), number[0], jnp.array([number[0]]), jnp.array([False]), state[0])
+        state[0], _ = simulation.play([0], number[0], [number[0]], [False], state[0])
         jax.block_until_ready(state[0])
 
     return smallest(work, AGENTS * STEPS, 8.0)
@@ -180,7 +179,7 @@ ROLES: dict[str, Callable[[], float]] = {
 def measured(role: str) -> float:
     """Microseconds of an agent-step on all cores: ours in one process, the others in one process for each core."""
     command = [sys.executable, __file__, "--role", role]
-    environment = os.environ if role == "ours" else {**os.environ, **SINGLE}
+    environment = {**dict([LARGE_PAGES]), **os.environ, **({} if role == "ours" else SINGLE)}
     cores = [None] if role == "ours" else sorted(os.sched_getaffinity(0))
     pinned = [command if core is None else ["taskset", "-c", str(core), *command] for core in cores]
     running = [subprocess.Popen(each, stdout=subprocess.PIPE, text=True, env=environment) for each in pinned]

@@ -14,7 +14,7 @@ import networkx as nx
 import numpy as np
 
 from consilience.beliefs import Categorical
-from consilience.engines.simulate import Arm, agent_key, play, start
+from consilience.engines.simulate import Arm, Simulation, agent_key
 from consilience.learners import exact
 from consilience.network import check, from_networkx
 from consilience.theory import finite_information, lambda_max, rate, stationary
@@ -36,9 +36,10 @@ def decay(watching: str) -> tuple[float, float]:
         agent,
         draw=lambda data, key, family: (family, jax.random.bernoulli(agent_key(key, family)).astype(int)),
         hears=network.to_edges(),
-        measure=lambda data, now, n, key: {"decay": -now.public.log_probabilities()[:, 1] / n},
+        measure=lambda data, now, n, key: {"decay": -now.public.log_probabilities()[1] / n},
     )
-    _, measured = play(arm)(jnp.array(SEEDS), 1, jnp.array([ROUNDS]), jnp.array([True]), start(arm, SEEDS))
+    simulation = Simulation(arm)
+    _, measured = simulation.play(SEEDS, 1, [ROUNDS], [True], simulation.start(SEEDS))
     return K, float(measured["decay"].mean())
 
 

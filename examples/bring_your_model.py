@@ -19,7 +19,7 @@ import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 
 from consilience.data import by_label, load_dataset  # noqa: E402
-from consilience.engines.simulate import Arm, agent_key, play, start  # noqa: E402
+from consilience.engines.simulate import Arm, Simulation, agent_key  # noqa: E402
 from consilience.learners import Minibatches, Options, variational  # noqa: E402
 from consilience.models import Model  # noqa: E402
 from consilience.network import star  # noqa: E402
@@ -63,12 +63,14 @@ def accuracy_of_pooled_means(model: Model) -> float:
     def draw(data: tuple[jax.Array, ...], key: jax.Array, number: jax.Array) -> Minibatches:
         inputs, labels, shares = data
         chosen = jax.random.choice(agent_key(key, number), shares[number], (STEPS, BATCH))
-        return Minibatches(inputs[chosen], labels[chosen], jnp.float32(STEPS * BATCH))
+        return Minibatches(inputs, labels, chosen, samples=STEPS * BATCH)
 
     initial = model.init(jax.random.key(0))
     agent = variational(model, initial, Options(learning_rate=3e-3))
-    arm = Arm(agent, draw, star(8).to_edges(), lambda *_: {"none": jnp.zeros(9)}, data=data, heavy=True)
-    progress, _ = play(arm)(jnp.array([0]), 1, jnp.array([ROUNDS]), jnp.array([True]), start(arm, [0]))
+    arm = Arm(agent, draw, star(8).to_edges(), lambda *_: {}, data=data, steps=STEPS)
+    simulation = Simulation(arm)
+    progress, _ = simulation.play([0], 1, [ROUNDS], [False], simulation.start([0]))
+    progress = simulation.agents(progress)
 
     from consilience.learners.packing import packing_of
 

@@ -121,9 +121,22 @@ def test_lists(consilience):
     assert json.loads(consilience("config", "theorem-1", "--json")[1])["experiment"] == "theorem-1"
 
 
+def test_who_holds_what(consilience):
+    code, out, _ = consilience("data", "partition", "star-digits", "--set", "validation=200", "--json")
+    counts = np.array(json.loads(out)["agents"])
+    assert code == 0
+    assert counts.shape == (9, 10)
+    assert counts.sum() == 1200
+    assert (counts[0] > 0).tolist() == [False] * 2 + [True] * 8
+    code, out, _ = consilience("data", "partition", "star-digits")
+    assert out.splitlines()[-1].split() == ["all", *out.splitlines()[-1].split()[1:-1], "1,400"]
+
+
 @pytest.mark.parametrize(
     ("words", "line"),
     [
+        (["data", "partition", "linear-regression"], "partition: 'linear-regression' does not divide a dataset"),
+        (["run", "star-digits", "--set", "validation=1400"], "validation: must be from 0 to 1399, got 1400"),
         (["run", "linear-regresion"], "experiment: unknown 'linear-regresion'; did you mean 'linear-regression'?"),
         (["run", "none.toml"], "configuration: cannot read 'none.toml': No such file or directory"),
         (["run", "empty.toml"], "experiment: is required, 'empty.toml' does not say which one it describes"),

@@ -34,7 +34,7 @@ def save_checkpoint(file: Path, tree: Any, position: dict[str, Any]) -> None:
 
 
 def load_checkpoint(file: Path, like: Tree) -> tuple[Tree, dict[str, Any]]:
-    """Read a tree of the same structure, shapes and types as `like`, and where the run stood."""
+    """Read a tree of NumPy arrays with the structure, shapes and types of `like`, and where the run stood."""
     try:
         with safe_open(file, framework="numpy") as content:
             position = json.loads((content.metadata() or {})["position"])
@@ -46,10 +46,10 @@ def load_checkpoint(file: Path, like: Tree) -> tuple[Tree, dict[str, Any]]:
     expected = dict(_named_leaves(like))
     for name, leaf in expected.items():
         found = arrays.get(name)
-        if found is None or found.shape != leaf.shape or found.dtype != leaf.dtype:
+        if found is None or found.shape != tuple(leaf.shape) or found.dtype != leaf.dtype:
             got = "nothing" if found is None else f"{found.dtype}{list(found.shape)}"
             raise InputError(f"checkpoint: '{file}' must hold {name} as {leaf.dtype}{list(leaf.shape)}, got {got}")
-    leaves = [jax.numpy.asarray(arrays[name]) for name in expected]
+    leaves = [arrays[name] for name in expected]
     return jax.tree.unflatten(jax.tree.structure(like), leaves), position
 
 

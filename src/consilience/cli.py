@@ -12,6 +12,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
+from rich.measure import Measurement
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from consilience import __version__
@@ -241,8 +242,10 @@ def fetch_data(
     from consilience.data import load_dataset
     from consilience.data.sources import SOURCES, find
 
-    with complaints.status(f"fetching {name}") as status:
-        loaded = load_dataset(name, report=status.update if not (quiet or as_json) else lambda _: None)
+    columns = BarColumn(), MofNCompleteColumn(), TextColumn("files  {task.description}"), TimeElapsedColumn()
+    with Progress(*columns, console=complaints, disable=quiet or as_json) as bar:
+        task = bar.add_task(name, total=len(SOURCES[name].files) if name in SOURCES else None)
+        loaded = load_dataset(name, report=lambda what, done: bar.update(task, description=what, completed=done))
     files = {file: str(path) for file, path in (find(name) or {}).items()} if name in SOURCES else {}
     if as_json:
         _print_json({"dataset": name, "training": len(loaded.labels), "test": len(loaded.test_labels), "files": files})
@@ -250,6 +253,32 @@ def fetch_data(
         screen.print(f"{name}: {len(loaded.labels):,} training and {len(loaded.test_labels):,} test examples")
         for path in files.values():
             screen.print(f"  {path}", highlight=False, soft_wrap=True)
+
+
+@data.command("partition")
+def show_partition(
+    experiment: Annotated[str, typer.Argument(help="An experiment's name or a TOML file.")],
+    settings: Settings = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show who holds what in an experiment: how many training examples of each label every agent has."""
+    _prepare()
+    from consilience.experiments import classification, load
+    from consilience.tables import table
+
+    described = load(experiment, settings or [])
+    if not isinstance(described, classification.Config):
+        raise InputError(f"partition: '{described.experiment}' does not divide a dataset")
+    setting = classification.setting_of(described)
+    names = setting.dataset.label_names
+    counts = setting.partition.counts(setting.dataset.labels, len(names))
+    if as_json:
+        _print_json({"labels": names, "agents": counts.tolist()})
+        return
+    rows = [[f"agent {agent}", *map(int, own), int(own.sum())] for agent, own in enumerate(counts)]
+    made = table(["", *names, "all"], [*rows, ["all", *map(int, counts.sum(0)), int(counts.sum())]])
+    needed = Measurement.get(screen, screen.options.update(max_width=10_000), made).maximum
+    Console(width=max(needed, screen.width)).print(made)  # numbers are never cut off
 
 
 @app.command()
@@ -263,8 +292,9 @@ def version(as_json: AsJson = False) -> None:
 
 def _prepare() -> None:
     """Set JAX up before anything imports it."""
-    from consilience.runtime import keep_compiled_programs, use_all_cores
+    from consilience.runtime import keep_compiled_programs, use_all_cores, use_large_pages
 
+    use_large_pages()
     use_all_cores()
     keep_compiled_programs()
 

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from consilience.beliefs import MeanField
 
 BINS = 15
+CHUNK = 500  # test examples at a time
 TINY = 1e-12  # floors probabilities in logarithms
 
 
@@ -31,9 +32,12 @@ def predictive(
 ) -> Predictive:
     """P(y) = (1/L) Σ_k Softmax(y, f_θk(x)) with θ_k drawn from the belief (Sec. 4.2)."""
 
+    chunks = _in_chunks(inputs)
+
     def add(total: Predictive, own: PRNGKeyArray) -> tuple[Predictive, None]:
         weights = belief.sample(own, 1)[0]
-        probabilities = jax.nn.softmax(apply(weights, inputs))
+        logits = jax.lax.map(lambda chunk: apply(weights, chunk), chunks)
+        probabilities = jax.nn.softmax(logits.reshape(-1, logits.shape[-1])[: inputs.shape[0]])
         return jax.tree.map(jnp.add, total, Predictive(probabilities, entropy(probabilities))), None
 
     outputs = jax.eval_shape(apply, belief.mean, inputs)
@@ -41,6 +45,15 @@ def predictive(
     total, _ = jax.lax.scan(add, zero, jax.random.split(key, samples))
     mean: Predictive = jax.tree.map(lambda x: x / samples, total)
     return mean
+
+
+def _in_chunks(inputs: Array) -> Array:
+    """Inputs in pieces whose hidden layers stay in a core's cache, the last one filled up with zeros."""
+    examples = inputs.shape[0]
+    size = min(examples, CHUNK)
+    spare = -examples % size
+    padded = jnp.concatenate([inputs, jnp.zeros((spare, *inputs.shape[1:]), inputs.dtype)]) if spare else inputs
+    return padded.reshape(-1, size, *inputs.shape[1:])
 
 
 def entropy(probabilities: Float[Array, "*batch labels"]) -> Float[Array, "*batch"]:

@@ -16,18 +16,18 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from consilience.checkpoint import load_checkpoint, save_checkpoint, write_atomically
 from consilience.config import RunConfig, pinned, to_toml
-from consilience.engines.simulate import Arm, Metrics, Progress, play, start
+from consilience.engines.simulate import Arm, Metrics, Progress, Simulation
 from consilience.errors import InputError
 from consilience.experiments import load, module_of
 from consilience.record import Record, RecordWriter
@@ -150,15 +150,16 @@ def report(folder: Path, to: Path | None = None) -> dict[str, Any]:
 def _play_all(
     config: RunConfig, arms: dict[str, Arm], folder: Path, on_round: OnRound, stop: Callable[[], bool]
 ) -> None:
-    seeds = jnp.array(_seeds(config))
-    progress: dict[str, Progress] = {name: start(arm, _seeds(config)) for name, arm in arms.items()}
+    seeds = _seeds(config)
+    simulations = {name: Simulation(arm) for name, arm in arms.items()}
+    progress: dict[str, Progress] = {name: simulation.start(seeds) for name, simulation in simulations.items()}
     digest = _digest(config)
     position: dict[str, Any] = {"round": 0, "record_bytes": 0, "digest": digest}
     if (folder / CHECKPOINT).exists():
-        progress, position = load_checkpoint(folder / CHECKPOINT, progress)
+        stored, position = load_checkpoint(folder / CHECKPOINT, _shapes(simulations, progress))
         _check_position(position, digest, config, folder)
-    played = {name: play(arm) for name, arm in arms.items()}
-    heavy = any(arm.heavy for arm in arms.values())
+        progress = {name: simulations[name].slots(stored[name]) for name in simulations}
+    heavy = any(arm.steps is not None for arm in arms.values())
     record = RecordWriter(folder / RECORD, position["record_bytes"])
     done = saved = position["round"]
     words = ""
@@ -166,10 +167,8 @@ def _play_all(
         on_round(done, words)
         for stops, measured in _chunks(config, done, heavy):
             recorded = [n for n, wanted in zip(stops, measured, strict=True) if wanted]
-            for name, advance in played.items():
-                progress[name], metrics = advance(
-                    seeds, done + 1, jnp.array(stops), jnp.array(measured), progress[name]
-                )
+            for name, simulation in simulations.items():
+                progress[name], metrics = simulation.play(seeds, done + 1, stops, measured, progress[name])
                 columns = _over_seeds(metrics, measured)
                 _refuse_nan(name, recorded, columns)
                 if recorded:
@@ -180,13 +179,27 @@ def _play_all(
             interrupted = stop()
             if done - saved >= config.checkpoint_every or done == config.rounds or interrupted:
                 position = {"round": done, "record_bytes": record.sync(), "digest": digest}
-                save_checkpoint(folder / CHECKPOINT, progress, position)
+                save_checkpoint(folder / CHECKPOINT, _in_order(simulations, progress), position)
                 saved = done
             on_round(done, words)
             if interrupted and done < config.rounds:
                 raise Stopped(done)
     finally:
         record.close()
+
+
+def _shapes(simulations: dict[str, Simulation], progress: dict[str, Progress]) -> Any:
+    """What a checkpoint holds, without the numbers."""
+
+    def of(name: str, x: Any) -> jax.ShapeDtypeStruct:
+        return jax.ShapeDtypeStruct((len(x), simulations[name].arm.hears.agents, *x.shape[2:]), x.dtype)
+
+    return {name: jax.tree.map(partial(of, name), now) for name, now in progress.items()}
+
+
+def _in_order(simulations: dict[str, Simulation], progress: dict[str, Progress]) -> dict[str, Progress]:
+    """Agents in order: a checkpoint does not depend on the devices that made it."""
+    return {name: simulations[name].agents(now) for name, now in progress.items()}
 
 
 def _digest(config: RunConfig) -> str:

@@ -1,12 +1,15 @@
-"""How JAX is set up for this machine: a device for every core, fused loops, compiled programs kept between runs."""
+"""How JAX is set up for this machine: a device for every core, fused loops, large pages, compiled programs kept."""
 
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
 FUSION_FLAG = "--xla_backend_extra_options=xla_cpu_use_multi_output_fusion=true"  # see learners.one_pass
+
+LARGE_PAGES = ("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1")
 
 
 def cache_folder() -> Path:
@@ -26,6 +29,18 @@ def use_all_cores() -> None:
     if "xla_backend_extra_options" not in flags:
         flags += f" {FUSION_FLAG}"
     os.environ["XLA_FLAGS"] = flags.strip()
+
+
+def use_large_pages(script: str = "consilience") -> None:
+    """Have memory in pages of 2 MB instead of 4 kB where Linux offers them: the update streams through 13 MB a step.
+
+    glibc reads the wish only when a program starts, so a process that was started as `script` replaces itself by one
+    that has it; any other process (a notebook, a test) is left alone. A setting of the user's is left alone too.
+    """
+    started_as = Path(sys.orig_argv[1]).name if len(sys.orig_argv) > 1 else ""
+    if sys.platform == "linux" and started_as == script and LARGE_PAGES[0] not in os.environ:
+        os.environ.update([LARGE_PAGES])
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
 
 
 def keep_compiled_programs(folder: Path | None = None) -> None:

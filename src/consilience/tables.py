@@ -45,9 +45,8 @@ def _classification(summary: dict[str, Any]) -> Table:
         for arm, row in summary["arms"].items()
     ]
     columns = ["", "average", "centre", "edges", "pooled", "NLL", "ECE"]
-    return table(
-        columns, rows, f"Accuracy on the global test set of {summary['dataset']} after {summary['rounds']} rounds"
-    )
+    title = f"Accuracy on {summary['dataset']} ({summary['tested_on']}) after {summary['rounds']} rounds"
+    return table(columns, rows, title)
 
 
 def _linear_regression(summary: dict[str, Any]) -> Table:

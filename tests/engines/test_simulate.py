@@ -1,13 +1,16 @@
 """The engine against the closed form, and against itself played in other pieces."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from consilience.beliefs import Categorical, Gaussian
-from consilience.engines.simulate import Arm, agent_key, data_key, play, round_key, start
-from consilience.learners import Observations, conjugate, evidence, exact
+from consilience.engines.simulate import Arm, Simulation, agent_key, data_key, round_key
+from consilience.learners import Minibatches, Observations, conjugate, evidence, exact, variational
+from consilience.models import mlp
 from consilience.network import erdos_renyi, from_matrix, grid, ring, star
 
 D, NOISE = 3, 0.8
@@ -23,17 +26,16 @@ def draw(data, key, number):
 
 def arm_of(network) -> Arm:
     def measure(data, progress, number, key):
-        return {"mean": progress.public.mean[:, 0], "round": jnp.full(network.agents, 1.0 * number)}
+        return {"mean": progress.public.mean[0], "round": 1.0 * number}
 
     return Arm(conjugate(PRIOR, NOISE), draw, network.to_edges(), measure)
 
 
 def played(network, rounds, seeds=(0,), pieces=None):
-    arm = arm_of(network)
-    progress, first, metrics = start(arm, seeds), 1, []
-    advance = play(arm)
+    simulation = Simulation(arm_of(network))
+    progress, first, metrics = simulation.start(seeds), 1, []
     for stops in pieces or [[rounds]]:
-        progress, measured = advance(jnp.array(seeds), first, jnp.array(stops), jnp.ones(len(stops), bool), progress)
+        progress, measured = simulation.play(seeds, first, stops, [True] * len(stops), progress)
         first = stops[-1] + 1
         metrics.append(measured)
     return progress, metrics
@@ -103,6 +105,55 @@ def test_a_complete_network_of_exact_agents_is_one_tempered_bayesian():
     agent = exact(Categorical.uniform(2), lambda number: logs[number])
     everybody = from_matrix(np.full((3, 3), 1 / 3))
     arm = Arm(agent, lambda data, key, number: number, everybody.to_edges(), lambda data, now, n, key: {})
-    progress, _ = play(arm)(jnp.array([0]), 1, jnp.array([10]), jnp.array([True]), start(arm, [0]))
+    simulation = Simulation(arm)
+    progress, _ = simulation.play([0], 1, [10], [True], simulation.start([0]))
     expected = Categorical(10 * logs.mean(0)).log_probabilities()
     np.testing.assert_allclose(progress.state.log_probabilities()[0], jnp.tile(expected, (3, 1)), rtol=1e-12)
+
+
+def heavy_arm(agents: int, steps: int = 5) -> Arm:
+    model = mlp((4,), 3, (6,))
+    rng = np.random.default_rng(0)
+    data = rng.normal(size=(50, 4)), rng.integers(0, 3, 50)
+
+    def draw(data, key, number):
+        return Minibatches(*data, jax.random.randint(agent_key(key, number), (steps, 8), 0, 50), 50.0)
+
+    def measure(data, progress, number, key):
+        return {"mean": progress.public.mean.sum(), "chance": jax.random.normal(key)}
+
+    def compare(measured):
+        return {**measured, "together": jnp.full(agents, measured["mean"].sum())}
+
+    agent = variational(model, model.init(jax.random.key(1)))
+    return Arm(agent, draw, erdos_renyi(agents, 0.6, 3).to_edges(), measure, compare, data, steps)
+
+
+@pytest.mark.parametrize("agents", [2, 7, 9])
+def test_the_devices_change_no_number(agents):
+    """One device, two, three and four: agents whole, cut in two and with slots to spare; two repetitions."""
+    results = []
+    for devices in (1, 2, 3, 4):
+        simulation = Simulation(heavy_arm(agents), jax.devices()[:devices])
+        assert simulation.placement.mesh.size == min(devices, agents)
+        progress, metrics = simulation.play([0, 5], 1, [2, 3], [True, True], simulation.start([0, 5]))
+        results.append((simulation.agents(progress), metrics))
+    assert results[0][1]["mean"].shape == (2, 2, agents)
+    for other in results[1:]:
+        jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-6, atol=1e-9), results[0], other)
+
+
+def test_a_simulation_carries_on_on_other_devices():
+    """A checkpoint has agents in order, so any number of devices can take it up."""
+    wide, narrow = (Simulation(heavy_arm(7), jax.devices()[:devices]) for devices in (3, 1))
+    stopped, _ = wide.play([0], 1, [2], [False], wide.start([0]))
+    there, _ = narrow.play([0], 3, [4], [False], narrow.slots(wide.agents(stopped)))
+    whole, _ = wide.play([0], 1, [4], [False], wide.start([0]))
+    pairs = wide.agents(whole), narrow.agents(there)
+    jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-6, atol=1e-9), *pairs)
+
+
+def test_data_is_in_memory_once():
+    simulation = Simulation(heavy_arm(4), jax.devices())
+    for array in simulation._data:
+        assert len({shard.data.unsafe_buffer_pointer() for shard in array.addressable_shards}) == 1

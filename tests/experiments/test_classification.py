@@ -2,13 +2,9 @@
 
 import json
 
-import jax
-import jax.numpy as jnp
-import numpy as np
 import pytest
 
 from consilience import run
-from consilience.engines.simulate import each_agent
 from consilience.errors import InputError
 from consilience.experiments import EXPERIMENTS, classification, load
 from consilience.record import Record
@@ -72,16 +68,6 @@ def test_the_record_and_figures_are_complete(whole):
     assert {"average_accuracy", "center_accuracy", "nll", "ece", "hours", "command", "configuration"} <= set(summary)
     for figure in summary["figures"]:
         assert (whole / figure).stat().st_size > 10_000
-
-
-def test_spreading_agents_over_devices_changes_no_number():
-    """Heavy agents, one at a time on each of several devices with padding, against all at once."""
-    assert jax.device_count() > 1
-    x = jnp.arange(7 * 5.0).reshape(7, 5)
-    f = lambda a, b: (jnp.sin(a) @ a, b + 1)  # noqa: E731
-    together, spread = (each_agent(f, heavy, x, jnp.arange(7)) for heavy in (False, True))
-    for one, other in zip(together, spread, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-14)
 
 
 @pytest.mark.parametrize("name", [n for n, e in EXPERIMENTS.items() if e.module is classification])

@@ -69,11 +69,11 @@ def test_mse_from_sums_of_squares_is_the_mse():
     config = load("linear-regression", ["test_samples=30"])
     arm = linear_regression.arms(config)["alone"]
     prior = arm.agent.init(jax.random.key(0))
-    stacked = type(prior)(prior.precision[None], jnp.array([[0.1, 0.2, 0.3, 0.4, 0.5]]))
+    belief = type(prior)(prior.precision, jnp.array([0.1, 0.2, 0.3, 0.4, 0.5]))
     test = linear_regression.test_set(config)
-    measured = arm.measure((), Progress(stacked, stacked), jnp.array(1), jax.random.key(0))
-    direct = jnp.mean((test.labels - test.features @ stacked.mean[0]) ** 2)
-    np.testing.assert_allclose(measured["mse"][0], direct, rtol=1e-12)
+    measured = arm.measure((), Progress(belief, belief), jnp.array(1), jax.random.key(0))
+    direct = jnp.mean((test.labels - test.features @ belief.mean) ** 2)
+    np.testing.assert_allclose(measured["mse"], direct, rtol=1e-12)
 
 
 def test_any_network_will_do(tmp_path):

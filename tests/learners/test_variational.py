@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -45,7 +46,7 @@ def test_the_linear_gaussian_case_agrees_with_the_conjugate_learner(estimator):
     )
     agent = variational(LINE, LINE.init(KEY), options, gaussian_likelihood)
     steps = 400
-    batch = Minibatches(jnp.tile(jnp.array(X), (steps, 1, 1)), jnp.tile(jnp.array(y), (steps, 1)), jnp.array(40.0))
+    batch = Minibatches(jnp.array(X), jnp.array(y), jnp.tile(jnp.arange(40), (steps, 1)), 40.0)
     state, learn = agent.init(KEY), jax.jit(agent.learn)
     for number in range(60):  # the prior stays: nobody pools
         state, _ = learn(jax.random.key(number), state, batch)
@@ -54,14 +55,32 @@ def test_the_linear_gaussian_case_agrees_with_the_conjugate_learner(estimator):
     np.testing.assert_allclose(1 / variance, jnp.diagonal(posterior.precision), rtol=0.05)
 
 
+def some_data(rng, steps, size, samples):
+    inputs, labels = rng.normal(size=(steps * size, 4)), rng.integers(0, 3, steps * size)
+    return Minibatches(jnp.array(inputs), jnp.array(labels), jnp.arange(steps * size).reshape(steps, size), samples)
+
+
+@pytest.mark.parametrize("estimator", ["weights", "outputs"])
+def test_a_round_learnt_in_two_parts_is_the_round(estimator):
+    """Up to rounding (a draw inside the loop and one before it): an agent can change cores in the middle of a round."""
+    model = mlp((4,), 3, (5,))
+    agent = variational(model, model.init(jax.random.key(1)), Options(estimator=estimator))
+    batch, learn = some_data(np.random.default_rng(0), 7, 6, 50.0), jax.jit(agent.learn)
+    whole, _ = learn(KEY, agent.init(KEY), batch.between(0, 7))
+    half, _ = learn(KEY, agent.init(KEY), batch.between(0, 3))
+    both, _ = learn(KEY, half, batch.between(3, 7))
+    assert (float(half.rounds), float(both.rounds), float(both.steps)) == (0, 1, 7)
+    jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-9), whole, both)
+
+
 def brute_force_objective(model, packing, vector_mean, vector_sd, prior, batch, kl_weight, count=4000):
     """E_b[mean NLL] + kl_weight KL(b ‖ q)/n by many antithetic draws."""
     half = jax.random.normal(jax.random.key(99), (count // 2, packing.size))
     noise = jnp.concatenate([half, -half])
 
     def nll(draw):
-        logits = model.apply(packing.unpack(packing.split(vector_mean + vector_sd * draw)), batch.inputs[0])
-        return -log_likelihood(logits, batch.labels[0]).mean()
+        logits = model.apply(packing.unpack(packing.split(vector_mean + vector_sd * draw)), batch.step(0)[0])
+        return -log_likelihood(logits, batch.step(0)[1]).mean()
 
     kl = MeanField.from_moments(vector_mean, vector_sd**2).kl(prior)
     return jax.lax.map(nll, noise, batch_size=500).mean() + kl_weight * kl / batch.samples
@@ -76,7 +95,7 @@ def test_the_mean_gradient_is_that_of_the_objective(estimator):
     options = Options(initial_sd=0.3, prior_sd=0.7, kl_weight=0.5, estimator=estimator, learning_rate=1e-9, start="own")
     agent = variational(model, initial, options)
     rng = np.random.default_rng(2)
-    batch = Minibatches(jnp.array(rng.normal(size=(1, 8, 4))), jnp.array(rng.integers(0, 3, (1, 8))), jnp.array(20.0))
+    batch = some_data(rng, 1, 8, 20.0)
     state = agent.init(KEY)
     away = MeanField.from_moments(state.prior.mean + 0.1, jnp.full(packing.size, 0.7**2))
     state = agent.pool(state, Inbox(away))
@@ -101,9 +120,7 @@ def test_steps_are_adam_on_mean_and_log_sd():
     packing = packing_of(initial)
     rng = np.random.default_rng(0)
     steps = 30
-    batch = Minibatches(
-        jnp.array(rng.normal(size=(steps, 6, 4))), jnp.array(rng.integers(0, 3, (steps, 6))), jnp.array(50.0)
-    )
+    batch = some_data(rng, steps, 6, 50.0)
     options = Options(learning_rate=1e-2, initial_sd=0.1, prior_sd=0.2, sd_rate=1.0, start="own")
     agent = variational(model, initial, options)
     state, _ = agent.learn(KEY, agent.init(KEY), batch)
@@ -117,9 +134,9 @@ def test_steps_are_adam_on_mean_and_log_sd():
 
     def loss(mu, rho, number):
         weights = mu + jnp.exp(rho) * normal((1, packing.size), keys[number, 0])[0]
-        logits = model.apply(packing.unpack(packing.split(weights)), batch.inputs[number])
+        logits = model.apply(packing.unpack(packing.split(weights)), batch.step(number)[0])
         kl = MeanField.from_moments(mu, jnp.exp(2 * rho)).kl(prior)
-        return -log_likelihood(logits, batch.labels[number]).mean() + kl / 50
+        return -log_likelihood(logits, batch.step(number)[1]).mean() + kl / 50
 
     for number in range(steps):
         g = jnp.stack(jax.grad(loss, argnums=(0, 1))(mu, rho, number))
@@ -134,10 +151,11 @@ def test_between_rounds():
     model = mlp((4,), 3, (5,))
     initial = model.init(jax.random.key(1))
     rng = np.random.default_rng(0)
-    batch = Minibatches(jnp.array(rng.normal(size=(3, 6, 4))), jnp.array(rng.integers(0, 3, (3, 6))), jnp.array(50.0))
+    batch = some_data(rng, 3, 6, 50.0)
     for start in ("own", "pooled"):
         agent = variational(model, initial, Options(learning_rate=1e-12, start=start, initial_sd=0.1, prior_sd=0.2))
-        state, info = agent.learn(KEY, agent.init(KEY), batch)
+        state = agent.init(KEY)
+        state, info = agent.learn(KEY, agent.pool(state, Inbox(state.prior)), batch)
         expected = 0.1 if start == "own" else 0.2
         np.testing.assert_allclose(agent.publish(state).moments()[1] ** 0.5, expected, rtol=1e-6)
         assert float(info["loss"]) > 0
@@ -148,7 +166,7 @@ def test_between_rounds():
     for agent in (kept, reset):
         state = agent.init(KEY)
         for _ in range(2):
-            state, _ = agent.learn(KEY, state, batch)
+            state, _ = agent.learn(KEY, agent.pool(state, Inbox(state.prior)), batch)
         counts.append(float(state.steps))
     assert counts == [6, 3]
 
@@ -166,7 +184,7 @@ from consilience.learners.variational import Minibatches, Options, variational
 from consilience.models import mlp
 model = mlp((784,), 10)
 agent = variational(model, model.init(jax.random.key(0)), Options(start="own"))
-batch = Minibatches(jnp.zeros((4, 50, 784), jnp.uint8), jnp.zeros((4, 50), int), jnp.array(100.0))
+batch = Minibatches(jnp.zeros((200, 784), jnp.uint8), jnp.zeros(200, int), jnp.zeros((4, 50), int), 100.0)
 state = jax.eval_shape(agent.init, jax.random.key(0))
 text = jax.jit(agent.learn, donate_argnums=1).lower(jax.random.key(0), state, batch).compile().as_text()
 body = [line for line in text.splitlines() if " fusion(" in line]

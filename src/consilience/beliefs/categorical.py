@@ -58,6 +58,6 @@ class Categorical(NamedTuple):
         log_p, log_q = self.log_probabilities(), other.log_probabilities()
         return jnp.sum(jnp.exp(log_p) * (log_p - log_q), axis=-1)
 
-    def sample(self, key: PRNGKeyArray, count: int) -> Int[Array, count * batch]:
+    def sample(self, key: PRNGKeyArray, count: int) -> Int[Array, "count *batch"]:
         """Hypothesis numbers."""
         return jax.random.categorical(key, self.log_weights, shape=(count, *self.log_weights.shape[:-1]))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from consilience.data.idx import read_idx
-from consilience.data.sources import SOURCES, fetch, find
+from consilience.data.sources import SOURCES, Report, fetch, find, silent
 from consilience.errors import InputError, suggestion
 
 FASHION = ("t-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle-boot")
@@ -28,6 +27,26 @@ class Dataset(NamedTuple):
     test_labels: np.ndarray
     label_names: tuple[str, ...]
 
+    def held_out(self, count: int, seed: int = 0) -> Dataset:
+        """Training examples in the place of the test set: to choose settings without looking at the test set.
+
+        >>> digits = load_dataset("digits").held_out(200)
+        >>> len(digits.labels), len(digits.test_labels)
+        (1200, 200)
+        """
+        if not 0 <= count < len(self.labels):
+            raise InputError(f"validation: must be from 0 to {len(self.labels) - 1}, got {count}")
+        if count == 0:
+            return self
+        shuffled = np.random.default_rng(seed).permutation(len(self.labels))
+        out, kept = shuffled[:count], np.sort(shuffled[count:])
+        return self._replace(
+            inputs=self.inputs[kept],
+            labels=self.labels[kept],
+            test_inputs=self.inputs[out],
+            test_labels=self.labels[out],
+        )
+
 
 def known_datasets() -> dict[str, str]:
     """The datasets by name, and what they are."""
@@ -38,7 +57,7 @@ def known_datasets() -> dict[str, str]:
     }
 
 
-def load_dataset(name: str, folder: Path | None = None, report: Callable[[str], None] = lambda _: None) -> Dataset:
+def load_dataset(name: str, folder: Path | None = None, report: Report = silent) -> Dataset:
     """A dataset by its name, or a user's own file (.npz, .csv or .parquet).
 
     >>> digits = load_dataset("digits")

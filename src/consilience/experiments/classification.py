@@ -13,13 +13,12 @@ import scipy.sparse as sp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 from pydantic import Field, PositiveFloat
 
-from consilience.beliefs import MeanField
 from consilience.config import ArmName, Described, NetworkConfig, RunConfig
 from consilience.data import Dataset, Partition, by_feature, by_label, dirichlet, from_file, iid, load_dataset, shards
 from consilience.data.shuffle import shuffled
-from consilience.engines.simulate import Arm, Data, Metrics, Progress, agent_key, each_agent
+from consilience.engines.simulate import Arm, Metrics, Progress, agent_key
 from consilience.errors import InputError
-from consilience.evaluate import Predictive, confidence_by_label, disagreement, predictive, scores
+from consilience.evaluate import confidence_by_label, disagreement, predictive, scores
 from consilience.learners.packing import packing_of
 from consilience.learners.variational import Minibatches, Options, variational
 from consilience.models import Model, cnn, mlp
@@ -27,6 +26,7 @@ from consilience.network import Network, check
 from consilience.record import Record
 
 ALONE = "alone"
+CHOICES = "choices"  # measured of each agent to compare them; not recorded
 
 
 class Group(Described):
@@ -130,6 +130,7 @@ class Config(RunConfig):
     precision: Literal["float32", "float64"] = "float32"
     dataset: str = "mnist"
     data_dir: Path | None = None
+    validation: int = Field(0, ge=0, description="training examples to test on, to choose settings; 0: the test set")
     partition: PartitionConfig = Iid()
     networks: dict[ArmName, NetworkConfig] = Field(min_length=1, description="one arm for each")
     alone: bool = Field(False, description="also run the agents without talking to each other")
@@ -145,13 +146,13 @@ class Shared(NamedTuple):
     `order` lists the examples owner by owner; agent i holds `order[offset[i] : offset[i] + size[i]]`.
     """
 
-    inputs: Array
-    labels: Int[Array, "examples"]
-    test_inputs: Array
-    test_labels: Int[Array, "tests"]
-    order: Int[Array, "examples"]
-    offset: Int[Array, "agents"]
-    size: Int[Array, "agents"]
+    inputs: Any  # NumPy arrays, which become arrays of the program
+    labels: Any
+    test_inputs: Any
+    test_labels: Any
+    order: Any
+    offset: Any
+    size: Any
 
 
 class Setting(NamedTuple):
@@ -173,7 +174,7 @@ def setting_of(config: Config) -> Setting:
         raise InputError(f"networks: must all have the same number of agents, got {', '.join(map(str, sorted(sizes)))}")
     if ALONE in networks and config.alone:
         raise InputError("networks: 'alone' is the name of the arm in which nobody talks")
-    dataset = load_dataset(config.dataset, config.data_dir)
+    dataset = dataset_of(config)
     partition = partition_of(config, dataset, sizes.pop())
     smallest = int(partition.sizes().min())
     if smallest < config.learner.batch:
@@ -186,6 +187,11 @@ def setting_of(config: Config) -> Setting:
     else:
         model = mlp(shape, labels, config.model.hidden)
     return Setting(dataset, partition, networks, model)
+
+
+def dataset_of(config: Config) -> Dataset:
+    """The data, with validation examples in the place of the test set where that is wished."""
+    return load_dataset(config.dataset, config.data_dir).held_out(config.validation)
 
 
 def partition_of(config: Config, dataset: Dataset, agents: int) -> Partition:
@@ -228,15 +234,18 @@ def arms(config: Config) -> dict[str, Arm]:
     initial = setting.model.init(jax.random.key(config.seed))
     options = Options(**config.learner.model_dump(include=set(Options._fields)))
     agent = variational(setting.model, initial, options)
-    draw = partial(_draw, config.learner, int(setting.partition.sizes().min()) // config.learner.batch)
+    an_epoch = int(setting.partition.sizes().min()) // config.learner.batch
+    draw = partial(_draw, config.learner, an_epoch)
     packing = packing_of(initial)
 
     def apply(weights: Float[Array, "size"], inputs: Array) -> Float[Array, "examples labels"]:
         return setting.model.apply(packing.unpack(packing.split(weights)), inputs)
 
-    measure = partial(_measure, apply, config.samples, setting.dataset.label_names)
+    names = setting.dataset.label_names
+    measure, compare = partial(_measure, apply, config.samples, names), partial(_compare, len(names))
+    steps = config.learner.epochs * an_epoch
     return {
-        name: Arm(agent, draw, network.to_edges(), measure, data=shared, heavy=True)
+        name: Arm(agent, draw, network.to_edges(), measure, compare, shared, steps)
         for name, network in networks.items()
     }
 
@@ -246,13 +255,13 @@ def shared_data(setting: Setting) -> Shared:
     dataset, partition = setting.dataset, setting.partition
     sizes = partition.sizes()
     return Shared(
-        jnp.asarray(dataset.inputs),
-        jnp.asarray(dataset.labels),
-        jnp.asarray(dataset.test_inputs),
-        jnp.asarray(dataset.test_labels),
-        jnp.asarray(np.argsort(partition.owner, kind="stable").astype(np.int32)),
-        jnp.asarray((np.cumsum(sizes) - sizes).astype(np.int32)),
-        jnp.asarray(sizes.astype(np.int32)),
+        dataset.inputs,
+        dataset.labels,
+        dataset.test_inputs,
+        dataset.test_labels,
+        np.argsort(partition.owner, kind="stable").astype(np.int32),
+        (np.cumsum(sizes) - sizes).astype(np.int32),
+        sizes.astype(np.int32),
     )
 
 
@@ -263,51 +272,44 @@ def _draw(learner: LearnerConfig, steps: int, data: Shared, key: PRNGKeyArray, n
     mine = jax.vmap(lambda own: shuffled(own, places, data.size[number]))(epochs)
     chosen = data.order[data.offset[number] + mine].reshape(learner.epochs * steps, learner.batch)
     samples = data.size[number] if learner.evidence == "own" else steps * learner.batch
-    return Minibatches(data.inputs[chosen], data.labels[chosen], jnp.asarray(samples, jnp.result_type(float)))
+    return Minibatches(data.inputs, data.labels, chosen, jnp.asarray(samples, jnp.result_type(float)))
 
 
 def _measure(
     apply: Any,
     samples: int,
     label_names: tuple[str, ...],
-    data: Data,
+    data: Shared,
     progress: Progress,
     number: Int[Array, ""],
     key: PRNGKeyArray,
 ) -> Metrics:
-    """Scores of the public beliefs b_i, as in the paper, and of the pooled q_i beside them."""
-    kinds = len(label_names)
+    """Scores of an agent's public belief b_i, as in the paper, and of the pooled q_i beside it."""
     inputs = data.test_inputs
     inputs = inputs / 255.0 if inputs.dtype == jnp.uint8 else inputs
-
-    def judge(
-        belief: MeanField, own: PRNGKeyArray, inputs: Array, labels: Array
-    ) -> tuple[dict[str, Array], Array, Array]:
-        predicted: Predictive = predictive(apply, belief, inputs, own, samples)
-        return (
-            scores(predicted, labels),
-            confidence_by_label(predicted, labels, kinds),
-            predicted.probabilities.argmax(-1),
-        )
-
-    agents = progress.public.precision.shape[0]
-    keys = jax.vmap(partial(agent_key, key))(jnp.arange(agents))
-    everywhere = (jnp.broadcast_to(x, (agents, *x.shape)) for x in (inputs, data.test_labels))
-    tests = tuple(everywhere)
-    public, confidence, choices = each_agent(judge, True, progress.public, keys, *tests)
-    pooled, _, _ = each_agent(judge, True, progress.state.prior, keys, *tests)
+    public, pooled = (
+        predictive(apply, belief, inputs, key, samples) for belief in (progress.public, progress.state.prior)
+    )
+    confidence = confidence_by_label(public, data.test_labels, len(label_names))
+    of_pooled = scores(pooled, data.test_labels)
     return {
-        **public,
-        "disagreement": disagreement(choices, kinds),
-        **{f"confidence_{name}": confidence[:, k] for k, name in enumerate(label_names)},
-        **{f"pooled_{name}": pooled[name] for name in ("accuracy", "nll", "brier", "ece")},
-        "mean_sd": (1 / jnp.sqrt(progress.public.precision)).mean(-1),
+        **scores(public, data.test_labels),
+        CHOICES: public.probabilities.argmax(-1),
+        **{f"confidence_{name}": confidence[k] for k, name in enumerate(label_names)},
+        **{f"pooled_{name}": of_pooled[name] for name in ("accuracy", "nll", "brier", "ece")},
+        "mean_sd": (1 / jnp.sqrt(progress.public.precision)).mean(),
     }
+
+
+def _compare(kinds: int, measured: Metrics) -> Metrics:
+    """How often agents choose differently, in place of what they chose."""
+    choices = measured.pop(CHOICES)
+    return {**measured, "disagreement": disagreement(choices, kinds)}
 
 
 def summarise(config: Config, record: Record) -> dict[str, Any]:
     """Each arm at its last recorded round: average, centre (the best informed agent) and edges."""
-    dataset = load_dataset(config.dataset, config.data_dir)
+    dataset = dataset_of(config)
     agents = record.select(record.arms()[0], "accuracy").shape[1]
     counts = partition_of(config, dataset, agents).counts(dataset.labels, len(dataset.label_names))
     held = (counts > 0).sum(1)
@@ -332,6 +334,7 @@ def summarise(config: Config, record: Record) -> dict[str, Any]:
     first = rows[record.arms()[0]]
     return {
         "dataset": config.dataset,
+        "tested_on": f"{config.validation} held-out training examples" if config.validation else "test set",
         "rounds": first["rounds"],
         "center": centre,
         "labels_held": held.tolist(),

@@ -175,23 +175,25 @@ def _arm(config: Config, network: Network, theory: Prediction) -> Arm:
 
     def measure(data: Data, progress: Progress, number: Int[Array, ""], key: PRNGKeyArray) -> Metrics:
         log_b = progress.public.log_probabilities()
-        agents = log_b.shape[0]
-        holds = log_b[:, wrong].max() < -number * (theory.K - theory.epsilon)
         return {
-            "decay": -log_b[:, theory.hardest] / number,
-            "log_ratio": (log_b[:, TRUTH] - log_b[:, theory.hardest]) / number,
-            "event": jnp.full(agents, holds, dtype=log_b.dtype),
+            "decay": -log_b[theory.hardest] / number,
+            "log_ratio": (log_b[TRUTH] - log_b[theory.hardest]) / number,
+            "event": (log_b[wrong].max() < -number * (theory.K - theory.epsilon)).astype(log_b.dtype),
             "wrong": _share_of_wrong_picks(log_b, wrong),
         }
 
+    def compare(measured: Metrics) -> Metrics:
+        """The event holds where it does for every agent."""
+        return {**measured, "event": jnp.full_like(measured["event"], measured["event"].min())}
+
     agent = exact(Categorical.uniform(log_tables.shape[1]), log_likelihood)
-    return Arm(agent, draw, network.to_edges(), measure)
+    return Arm(agent, draw, network.to_edges(), measure, compare)
 
 
-def _share_of_wrong_picks(log_b: Float[Array, "agents k"], wrong: Int[Array, "wrong"]) -> Float[Array, "agents"]:
+def _share_of_wrong_picks(log_b: Float[Array, "k"], wrong: Int[Array, "wrong"]) -> Float[Array, ""]:
     """How likely an agent that picks the likeliest hypothesis, at random among equals, picks a wrong one."""
-    tied = log_b >= log_b.max(-1, keepdims=True) - 1e-9
-    return tied[:, wrong].sum(-1) / tied.sum(-1)
+    tied = log_b >= log_b.max() - 1e-9
+    return tied[wrong].sum() / tied.sum()
 
 
 def summarise(config: Config, record: Record) -> dict[str, Any]:

@@ -27,11 +27,44 @@ NUMBERS = 10  # how many `_constants` there are
 
 
 class Minibatches(NamedTuple):
-    """The data of a round: `steps` minibatches, and how many samples they stand for (n in KL/n)."""
+    """The data of a round: a table of examples, which of its rows each step takes, and n in KL/n.
+
+    The table may be everybody's: a learner reads only the chosen rows. Of all steps, those from `first` on and before
+    `last` are to be made; learning from both parts of a round, one after the other, is learning from the whole.
+
+    >>> rows = jnp.arange(12).reshape(3, 4)  # three steps of four examples
+    >>> batch = Minibatches(jnp.ones((12, 2)), jnp.zeros(12, int), rows, samples=12.0)
+    >>> batch.last, batch.between(1, 2).first
+    (3, 1)
+    """
 
     inputs: Array
-    labels: Array
-    samples: Float[Array, ""]
+    labels: Int[Array, "examples"] | Float[Array, "examples"]
+    chosen: Int[Array, "steps batch"]
+    samples: Float[Array, ""] | float
+    span: tuple[Any, Any] | None = None
+
+    @property
+    def first(self) -> Any:
+        """The first step to make."""
+        return 0 if self.span is None else self.span[0]
+
+    @property
+    def last(self) -> Any:
+        """The step before which to stop."""
+        return self.chosen.shape[0] if self.span is None else self.span[1]
+
+    def between(self, first: Any, last: Any) -> Minibatches:
+        """The same round, to be made in part."""
+        return self._replace(span=(first, last))
+
+    def step(self, number: Any) -> tuple[Array, Array]:
+        """Inputs and labels of one step; images are kept as bytes and scaled to [0, 1] when they are used."""
+        rows = self.chosen[number]
+        inputs = self.inputs[rows]
+        if inputs.dtype == jnp.uint8:
+            inputs = inputs * jnp.asarray(1 / 255, jnp.result_type(float))
+        return inputs, self.labels[rows]
 
 
 class Options(NamedTuple):
@@ -106,19 +139,15 @@ def variational(
         return VariationalState(Fit(mean, sd, zero, zero, zero, zero), prior, jnp.zeros(()), jnp.zeros(()))
 
     def learn(key: PRNGKeyArray, state: VariationalState, batch: Minibatches) -> tuple[VariationalState, Info]:
-        prior = packing.split(state.prior.mean), packing.split(state.prior.precision)
-        fit = state.fit
-        if options.start == "pooled":
-            fit = fit._replace(mean=prior[0], sd=jax.tree.map(lambda p: 1 / jnp.sqrt(p), prior[1]))
-        done = state.steps
-        if options.moments == "reset":
-            fit, done = Fit(fit.mean, fit.sd, *(jax.tree.map(jnp.zeros_like, part) for part in fit[2:])), 0 * done
-        rate = options.learning_rate * options.decay**state.rounds
         minimise = _by_weights if options.estimator == "weights" else _by_outputs
+        rate = options.learning_rate * options.decay**state.rounds
         scale = options.kl_weight / batch.samples
-        constants = lambda step: _constants(done + 1 + step, rate, scale, options.sd_rate)  # noqa: E731
-        fit, loss = minimise(model, packing, likelihood, key, fit, prior, batch, constants)
-        return VariationalState(fit, state.prior, done + batch.labels.shape[0], state.rounds + 1), {"loss": loss}
+        before = state.steps - batch.first  # this round
+        constants = lambda step: _constants(before + 1 + step, rate, scale, options.sd_rate)  # noqa: E731
+        prior = packing.split(state.prior.mean), packing.split(state.prior.precision)
+        fit, loss = minimise(model, packing, likelihood, key, state.fit, prior, batch, constants)
+        rounds = state.rounds + (batch.last == batch.chosen.shape[0])
+        return VariationalState(fit, state.prior, before + batch.last, rounds), {"loss": loss}
 
     def publish(state: VariationalState) -> MeanField:
         precision = jax.tree.map(lambda sd: 1 / (sd * sd), state.fit.sd)
@@ -126,7 +155,12 @@ def variational(
         return MeanField(packing.flatten(precision), packing.flatten(precision_mean))
 
     def pool(state: VariationalState, inbox: Inbox) -> VariationalState:
-        return state._replace(prior=inbox.pooled)
+        fit, steps, q = state.fit, state.steps, inbox.pooled
+        if options.start == "pooled":
+            fit = fit._replace(mean=packing.split(q.mean), sd=packing.split(1 / jnp.sqrt(q.precision)))
+        if options.moments == "reset":
+            fit, steps = Fit(fit.mean, fit.sd, *(jax.tree.map(jnp.zeros_like, part) for part in fit[2:])), 0 * steps
+        return VariationalState(fit, q, steps, state.rounds)
 
     return Agent(init, learn, publish, pool)
 
@@ -142,15 +176,15 @@ def _by_weights(
     constants: Callable[[Any], Array],
 ) -> tuple[Fit, Float[Array, ""]]:
     """Minimise with one draw of the weights a step; the update makes the next draw while it has the numbers at hand."""
-    steps, blocks = batch.labels.shape[0], len(fit.mean)
-    keys = jax.random.bits(key, (steps + 1, blocks, KEY_WORDS), jnp.uint32)
+    blocks = len(fit.mean)
+    keys = jax.random.bits(key, (batch.chosen.shape[0] + 1, blocks, KEY_WORDS), jnp.uint32)
 
     def negative_log_likelihood(weights: Blocks, inputs: Array, labels: Array) -> Float[Array, ""]:
         return -jnp.mean(likelihood(model.apply(packing.unpack(weights), inputs), labels))
 
     def step(number: Int[Array, ""], carry: tuple[Fit, Blocks, Array]) -> tuple[Fit, Blocks, Array]:
         fit, weights, total = carry
-        inputs, labels = _scaled(batch.inputs[number]), batch.labels[number]
+        inputs, labels = batch.step(number)
         loss, slope = jax.value_and_grad(negative_log_likelihood)(weights, inputs, labels)
         numbers = constants(number)
         # Adding nothing that comes from the gradient orders all updates after the last use of the weights, so that
@@ -164,11 +198,11 @@ def _by_weights(
         return Fit(*parts), weights, total + loss
 
     first = tuple(
-        mean + sd * normal(mean.shape, keys[0, b]).astype(mean.dtype)
+        mean + sd * normal(mean.shape, keys[batch.first, b]).astype(mean.dtype)
         for b, (mean, sd) in enumerate(zip(fit.mean, fit.sd, strict=True))
     )
-    fit, _, total = lax.fori_loop(0, steps, step, (fit, first, jnp.zeros((), fit.mean[0].dtype)))
-    return fit, total / steps
+    fit, _, total = lax.fori_loop(batch.first, batch.last, step, (fit, first, jnp.zeros((), fit.mean[0].dtype)))
+    return fit, total / (batch.last - batch.first)
 
 
 def _by_outputs(
@@ -182,7 +216,6 @@ def _by_outputs(
     constants: Callable[[Any], Array],
 ) -> tuple[Fit, Float[Array, ""]]:
     """Minimise with draws of the layers' outputs: less noise a step, twice the products."""
-    steps = batch.labels.shape[0]
     assert model.apply_gaussian is not None
     apply_gaussian = model.apply_gaussian
 
@@ -194,7 +227,7 @@ def _by_outputs(
 
     def step(number: Int[Array, ""], carry: tuple[Fit, Array]) -> tuple[Fit, Array]:
         fit, total = carry
-        inputs, labels = _scaled(batch.inputs[number]), batch.labels[number]
+        inputs, labels = batch.step(number)
         variance = jax.tree.map(jnp.square, fit.sd)
         loss, (slope, variance_slope) = jax.value_and_grad(negative_log_likelihood, argnums=(0, 1))(
             fit.mean, variance, inputs, labels, jax.random.fold_in(key, number)
@@ -206,8 +239,8 @@ def _by_outputs(
         ]
         return Fit(*(tuple(part) for part in zip(*new, strict=True))), total + loss
 
-    fit, total = lax.fori_loop(0, steps, step, (fit, jnp.zeros((), fit.mean[0].dtype)))
-    return fit, total / steps
+    fit, total = lax.fori_loop(batch.first, batch.last, step, (fit, jnp.zeros((), fit.mean[0].dtype)))
+    return fit, total / (batch.last - batch.first)
 
 
 def _constants(step: Any, rate: Any, kl_scale: Any, sd_rate: float) -> Float[Array, "constants"]:
@@ -279,8 +312,3 @@ def _update(
         return _adam((mean, sd, m1, m2, s1, s2), (g + lam * (mean - p) * kl, sd_slope), x)
 
     return one_pass(f, *own, prior_mean, prior_precision, slope, variance_slope, numbers)
-
-
-def _scaled(inputs: Array) -> Array:
-    """Images are kept as bytes and scaled to [0, 1] when they are used; other inputs are taken as they are."""
-    return inputs * jnp.asarray(1 / 255, jnp.result_type(float)) if inputs.dtype == jnp.uint8 else inputs

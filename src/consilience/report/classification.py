@@ -6,15 +6,14 @@ from pathlib import Path
 
 import numpy as np
 
-from consilience.data import load_dataset
-from consilience.experiments.classification import Config, label_number, partition_of
+from consilience.experiments.classification import Config, dataset_of, label_number, partition_of
 from consilience.record import Record
 from consilience.report.style import CYCLE, canvas, finish
 
 
 def draw(config: Config, record: Record, folder: Path) -> list[Path]:
     """Accuracy, confidence on known and unknown labels, and who holds what."""
-    dataset = load_dataset(config.dataset, config.data_dir)
+    dataset = dataset_of(config)
     agents = record.select(record.arms()[0], "accuracy").shape[1]
     counts = partition_of(config, dataset, agents).counts(dataset.labels, len(dataset.label_names))
     centre = int((counts > 0).sum(1).argmax())
