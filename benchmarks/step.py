@@ -63,7 +63,7 @@ def ours() -> float:
 
     model = mlp((784,), 10)
     agent = variational(model, model.init(jax.random.key(0)))
-    arm = Arm(agent, draw, star(AGENTS - 1).to_edges(), lambda *_: {}, data=data, steps=STEPS)
+    arm = Arm(agent, draw, star(AGENTS - 1), lambda *_: {}, data=data, steps=STEPS)
     simulation = Simulation(arm)
     state, number = [simulation.start([0])], [0]
 

@@ -35,7 +35,7 @@ def decay(watching: str) -> tuple[float, float]:
     arm = Arm(
         agent,
         draw=lambda data, key, family: (family, jax.random.bernoulli(agent_key(key, family)).astype(int)),
-        hears=network.to_edges(),
+        hears=network,
         measure=lambda data, now, n, key: {"decay": -now.public.log_probabilities()[1] / n},
     )
     simulation = Simulation(arm)

@@ -192,7 +192,7 @@ def _shapes(simulations: dict[str, Simulation], progress: dict[str, Progress]) -
     """What a checkpoint holds, without the numbers."""
 
     def of(name: str, x: Any) -> jax.ShapeDtypeStruct:
-        return jax.ShapeDtypeStruct((len(x), simulations[name].arm.hears.agents, *x.shape[2:]), x.dtype)
+        return jax.ShapeDtypeStruct((len(x), simulations[name].schedule.agents, *x.shape[2:]), x.dtype)
 
     return {name: jax.tree.map(partial(of, name), now) for name, now in progress.items()}
 

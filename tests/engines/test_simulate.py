@@ -28,7 +28,7 @@ def arm_of(network) -> Arm:
     def measure(data, progress, number, key):
         return {"mean": progress.public.mean[0], "round": 1.0 * number}
 
-    return Arm(conjugate(PRIOR, NOISE), draw, network.to_edges(), measure)
+    return Arm(conjugate(PRIOR, NOISE), draw, network, measure)
 
 
 def played(network, rounds, seeds=(0,), pieces=None):
@@ -104,7 +104,7 @@ def test_a_complete_network_of_exact_agents_is_one_tempered_bayesian():
     logs = jnp.log(jnp.array([[0.2, 0.5], [0.6, 0.3], [0.9, 0.1]]))
     agent = exact(Categorical.uniform(2), lambda number: logs[number])
     everybody = from_matrix(np.full((3, 3), 1 / 3))
-    arm = Arm(agent, lambda data, key, number: number, everybody.to_edges(), lambda data, now, n, key: {})
+    arm = Arm(agent, lambda data, key, number: number, everybody, lambda data, now, n, key: {})
     simulation = Simulation(arm)
     progress, _ = simulation.play([0], 1, [10], [True], simulation.start([0]))
     expected = Categorical(10 * logs.mean(0)).log_probabilities()
@@ -126,7 +126,7 @@ def heavy_arm(agents: int, steps: int = 5) -> Arm:
         return {**measured, "together": jnp.full(agents, measured["mean"].sum())}
 
     agent = variational(model, model.init(jax.random.key(1)))
-    return Arm(agent, draw, erdos_renyi(agents, 0.6, 3).to_edges(), measure, compare, data, steps)
+    return Arm(agent, draw, erdos_renyi(agents, 0.6, 3), measure, compare, data, steps)
 
 
 @pytest.mark.parametrize("agents", [2, 7, 9])

@@ -12,12 +12,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple, TypeVar
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Int
-
-from consilience.beliefs import Edges
 
 AXIS = "agents"
 ALIGNMENT = 64  # bytes
@@ -51,33 +48,11 @@ class Placement(NamedTuple):
         placed: Tree = jax.tree.map(lambda x: jax.device_put(_aligned(x), whole), tree)
         return placed
 
-    def edges(self, hears: Edges) -> Edges:
-        """The edges into every device's slots: receivers count its slots, senders the slots of all devices.
 
-        Every device gets as many, for one program: those that are missing weigh nothing.
-        """
-        devices, slots = self.numbers.shape
-        receivers = np.asarray(hears.receivers)
-        begin = np.searchsorted(receivers, np.arange(hears.agents + 1))
-        chosen, into = [], []
-        for numbers in self.numbers:
-            rows = [np.arange(begin[agent], begin[agent + 1]) for agent in numbers]
-            chosen.append(np.concatenate(rows))
-            into.append(np.repeat(np.arange(slots), [len(row) for row in rows]))
-        most = max(len(row) for row in chosen)
-        weights = np.zeros((devices, most), np.asarray(hears.weights).dtype)
-        senders = np.zeros((devices, most), np.int32)
-        receiving = np.full((devices, most), slots - 1, np.int32)
-        for device, (edge, slot) in enumerate(zip(chosen, into, strict=True)):
-            weights[device, : len(edge)] = np.asarray(hears.weights)[edge]
-            senders[device, : len(edge)] = self.home[np.asarray(hears.senders)[edge]]
-            receiving[device, : len(edge)] = slot
-        flat = [jnp.asarray(each.reshape(-1)) for each in (weights, senders, receiving)]
-        return Edges(flat[0], flat[1], flat[2], slots)
-
-
-def place(agents: int, steps: int | None = None, devices: list[Any] | None = None) -> Placement:
+def place(agents: int, steps: int | None = None, devices: list[Any] | None = None, cut: bool = True) -> Placement:
     """Light agents (no steps to divide) together on one device, heavy ones over all devices.
+
+    Agents are cut where that evens out the work; or, where not all of them learn in every round, dealt out like cards.
 
     >>> placed = place(9, steps=155)
     >>> sorted(set(placed.numbers.reshape(-1).tolist())) == list(range(9))
@@ -86,7 +61,15 @@ def place(agents: int, steps: int | None = None, devices: list[Any] | None = Non
     devices = devices or (jax.devices() if steps is not None else jax.devices()[:1])
     count = min(len(devices), agents)
     mesh = jax.make_mesh((count,), (AXIS,), axis_types=(AxisType.Auto,), devices=devices[:count])
-    return Placement(mesh, *_wrap_around(agents, steps or 1, count))
+    return Placement(mesh, *(_wrap_around if cut else _dealt_out)(agents, steps or 1, count))
+
+
+def _dealt_out(agents: int, steps: int, devices: int) -> tuple[Any, ...]:
+    """Agent a on device a mod D, so that agents with consecutive numbers are spread evenly; turns say who works."""
+    slots = -(-agents // devices)
+    numbers = np.minimum(np.arange(slots) * devices + np.arange(devices)[:, None], agents - 1).astype(np.int32)
+    home = (np.arange(agents) % devices * slots + np.arange(agents) // devices).astype(np.int32)
+    return numbers, home, np.zeros((devices, 2, 0, 3), np.int32), ()
 
 
 def _aligned(x: Any) -> Any:

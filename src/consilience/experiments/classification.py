@@ -115,8 +115,8 @@ class LearnerConfig(Described):
     start: Literal["own", "pooled"] = Field("pooled", description="where a round's minimisation starts")
     moments: Literal["keep", "reset"] = Field("keep", description="Adam's moments between rounds")
     estimator: Literal["weights", "outputs"] = Field("weights", description="what is drawn for a gradient")
-    evidence: Literal["own", "used"] = Field(
-        "own", description="n in KL/n: all own examples, or those used in an epoch"
+    evidence: Literal["own", "drawn", "used"] = Field(
+        "own", description="n in KL/n: all own examples, those drawn in a round, or those used in an epoch"
     )
 
 
@@ -244,10 +244,7 @@ def arms(config: Config) -> dict[str, Arm]:
     names = setting.dataset.label_names
     measure, compare = partial(_measure, apply, config.samples, names), partial(_compare, len(names))
     steps = config.learner.epochs * an_epoch
-    return {
-        name: Arm(agent, draw, network.to_edges(), measure, compare, shared, steps)
-        for name, network in networks.items()
-    }
+    return {name: Arm(agent, draw, network, measure, compare, shared, steps) for name, network in networks.items()}
 
 
 def shared_data(setting: Setting) -> Shared:
@@ -271,7 +268,9 @@ def _draw(learner: LearnerConfig, steps: int, data: Shared, key: PRNGKeyArray, n
     epochs = jax.random.split(agent_key(key, number), learner.epochs)
     mine = jax.vmap(lambda own: shuffled(own, places, data.size[number]))(epochs)
     chosen = data.order[data.offset[number] + mine].reshape(learner.epochs * steps, learner.batch)
-    samples = data.size[number] if learner.evidence == "own" else steps * learner.batch
+    an_epoch = steps * learner.batch
+    most = {"own": data.size[number], "drawn": learner.epochs * an_epoch, "used": an_epoch}[learner.evidence]
+    samples = jnp.minimum(data.size[number], most)
     return Minibatches(data.inputs, data.labels, chosen, jnp.asarray(samples, jnp.result_type(float)))
 
 

@@ -92,9 +92,9 @@ def arms(config: Config) -> dict[str, Arm]:
 
     alone = Network(sp.eye_array(N), "alone")
     return {
-        "central": Arm(agent, draw_all, from_matrix([[1.0]]).to_edges(), measure),
-        "alone": Arm(agent, draw, alone.to_edges(), measure),
-        "cooperating": Arm(agent, draw, network.to_edges(), measure),
+        "central": Arm(agent, draw_all, from_matrix([[1.0]]), measure),
+        "alone": Arm(agent, draw, alone, measure),
+        "cooperating": Arm(agent, draw, network, measure),
     }
 
 

@@ -187,7 +187,7 @@ def _arm(config: Config, network: Network, theory: Prediction) -> Arm:
         return {**measured, "event": jnp.full_like(measured["event"], measured["event"].min())}
 
     agent = exact(Categorical.uniform(log_tables.shape[1]), log_likelihood)
-    return Arm(agent, draw, network.to_edges(), measure, compare)
+    return Arm(agent, draw, network, measure, compare)
 
 
 def _share_of_wrong_picks(log_b: Float[Array, "k"], wrong: Int[Array, "wrong"]) -> Float[Array, ""]:

@@ -4,11 +4,33 @@ from consilience.network.checks import check, components, period
 from consilience.network.files import read_network
 from consilience.network.graphs import complete, erdos_renyi, grid, path, ring, star, watts_strogatz
 from consilience.network.network import Network, from_matrix, from_networkx
+from consilience.network.schedule import (
+    Asynchronous,
+    Churn,
+    Fixed,
+    Gossip,
+    Lossy,
+    Replay,
+    RotatingStar,
+    Schedule,
+    Turn,
+    check_union,
+)
 from consilience.network.weights import lazy, metropolis, uniform
 
 __all__ = [
+    "Asynchronous",
+    "Churn",
+    "Fixed",
+    "Gossip",
+    "Lossy",
     "Network",
+    "Replay",
+    "RotatingStar",
+    "Schedule",
+    "Turn",
     "check",
+    "check_union",
     "complete",
     "components",
     "erdos_renyi",

@@ -1,0 +1,176 @@
+"""Schedules: every turn is row-stochastic, lost weight returns to its owner, clocks and delays mean what they say."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from consilience.errors import InputError
+from consilience.network import erdos_renyi, from_matrix, grid, ring, star
+from consilience.network.schedule import (
+    Asynchronous,
+    Churn,
+    Fixed,
+    Gossip,
+    Lossy,
+    Replay,
+    RotatingStar,
+    Turn,
+    check_turn,
+    check_union,
+    union_of,
+)
+
+GRAPHS = [ring(5, directed=True), star(6, 0.3), grid(2, 3), erdos_renyi(8, 0.6, 1)]
+EVERY = [
+    lambda graph: Fixed(graph),
+    lambda graph: Gossip(graph),
+    lambda graph: Gossip(graph, matching=True),
+    lambda graph: Lossy(Fixed(graph), 0.4),
+    lambda graph: Churn(Fixed(graph), up=4, down=3),
+    lambda graph: Lossy(Churn(Gossip(graph, matching=True), up=4, down=3), 0.3),
+    lambda graph: Asynchronous(graph, 1 + np.arange(graph.agents) % 3, delay=1.5, staleness=3, tick=0.5),
+    lambda graph: RotatingStar(6, 2, 0.4),
+]
+
+
+@pytest.mark.parametrize("graph", GRAPHS, ids=lambda graph: graph.name)
+@pytest.mark.parametrize("kind", EVERY)
+def test_every_turn_is_valid_and_the_same_again(graph, kind):
+    schedule, again = kind(graph), kind(graph)
+    for number in (7, 1, 2, 30):
+        turn = schedule.turn(number)
+        check_turn(turn, schedule.agents, number)
+        np.testing.assert_allclose(turn.matrix(schedule.agents).sum(1), 1)
+        for one, other in zip(turn, again.turn(number), strict=True):
+            np.testing.assert_array_equal(one, other)
+        most = schedule.most
+        assert len(turn.learners) <= most.learners
+        assert len(np.unique(turn.receivers)) <= most.receivers
+        assert len(turn.senders) <= most.edges
+        assert turn.ages.max(initial=0) <= most.age
+
+
+def test_the_rotating_star_is_the_papers():
+    schedule = RotatingStar(25, 5, 0.5)
+    assert schedule.agents == 26
+    assert schedule.repeats == 5
+    turn = schedule.turn(7)
+    assert turn.learners.tolist() == [0, 6, 7, 8, 9, 10]
+    W = turn.matrix(26).toarray()
+    np.testing.assert_allclose(W[0, [0, 6, 7, 8, 9, 10]], 1 / 6)
+    np.testing.assert_allclose([W[6, 0], W[6, 6], W[1, 1]], [0.5, 0.5, 1])
+    check_union(schedule, 5)
+    with pytest.raises(InputError, match="over 4 rounds"):
+        check_union(schedule, 4)
+    with pytest.raises(InputError, match="at_once: must divide the 25 edges, got 4"):
+        RotatingStar(25, 4)
+
+
+def test_lost_weight_returns_to_its_owner():
+    graph = star(4, 0.3)
+    whole, lossy = (
+        Fixed(graph).turn(1).matrix(5).toarray(),
+        Lossy(Fixed(graph), 0.5, seed=3).turn(1).matrix(5).toarray(),
+    )
+    lost = (lossy == 0) & (whole > 0)
+    assert lost.any()
+    np.testing.assert_allclose(np.diag(lossy), np.diag(whole) + (whole * lost).sum(1))
+    off = ~np.eye(5, dtype=bool) & ~lost
+    np.testing.assert_array_equal(lossy[off], whole[off])
+
+
+def test_an_agent_without_weight_on_itself_gets_what_is_lost():
+    swap = Fixed(from_matrix([[0.0, 1.0], [0.5, 0.5]]))
+    turns = [Lossy(swap, 0.5, seed=1).turn(n).matrix(2).toarray() for n in range(1, 30)]
+    assert {tuple(W[0]) for W in turns} == {(0.0, 1.0), (1.0, 0.0)}
+
+
+def test_loss_and_churn_happen_as_often_as_they_should():
+    edges = [len(Lossy(Fixed(ring(20)), 0.3).turn(n).senders) - 20 for n in range(1, 400)]
+    assert np.mean(edges) / 40 == pytest.approx(0.7, abs=0.01)
+    churn = Churn(Fixed(ring(50)), up=9, down=3)
+    present = np.array([churn.present(n) for n in range(100, 2000)])
+    assert present.mean() == pytest.approx(0.75, abs=0.02)
+    leaves = (present[:-1] & ~present[1:]).sum() / present[:-1].sum()
+    assert 1 / leaves == pytest.approx(9, rel=0.05)
+
+
+def test_equal_clocks_without_delay_are_the_fixed_network():
+    graph = erdos_renyi(6, 0.5, 2)
+    together, fixed = Asynchronous(graph, np.ones(6)), Fixed(graph)
+    for number in range(1, 5):
+        for one, other in zip(together.turn(number), fixed.turn(number), strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+@given(st.lists(st.floats(0.3, 4), min_size=3, max_size=5), st.floats(0, 3), st.floats(0.2, 1), st.floats(1, 9))
+def test_an_agent_pools_the_newest_it_holds(durations, delay, tick, staleness):
+    """Against a simulation of mailboxes, message by message."""
+    N, tick = len(durations), min(tick, *durations)
+    graph = from_matrix(np.full((N, N), 1 / N))
+    schedule = Asynchronous(graph, durations, delay, staleness, tick)
+    published = {agent: [] for agent in range(N)}
+    done = dict.fromkeys(range(N), 0)
+    for number in range(1, 25):
+        time, turn = number * tick, schedule.turn(number)
+        acting = [a for a in range(N) if int(np.floor(time / durations[a] + 1e-9)) > done[a]]
+        assert turn.learners.tolist() == acting
+        for agent in acting:
+            new = int(np.floor(time / durations[agent] + 1e-9))
+            published[agent] += [time] * (new - done[agent])
+            done[agent] = new
+        for receiver in acting:
+            heard = {
+                int(s): int(a) for r, s, a in zip(turn.receivers, turn.senders, turn.ages, strict=True) if r == receiver
+            }
+            for sender in range(N):
+                wait = 0 if sender == receiver else delay
+                here = [k for k, at in enumerate(published[sender]) if at + wait <= time + 1e-9]
+                if sender == receiver:
+                    assert heard[sender] == 0
+                elif here and time - published[sender][here[-1]] <= staleness + 1e-9:
+                    assert heard[sender] == len(published[sender]) - 1 - here[-1]
+                else:
+                    assert sender not in heard
+
+
+def test_a_replay_gives_what_was_recorded_and_refuses_nonsense():
+    lossy = Lossy(Fixed(ring(4)), 0.4)
+    turns = [lossy.turn(n) for n in (1, 2, 3)]
+    assert Replay(4, turns).turn(3) is turns[2]
+    with pytest.raises(InputError, match="has 3 recorded rounds, round 4 was asked for"):
+        Replay(4, turns).turn(4)
+    good = turns[0]
+    for change, message in (
+        ({"learners": np.array([9])}, "round 1 names learner 9, there are agents 0 to 3"),
+        ({"senders": good.senders + 4}, "names sender"),
+        ({"weights": good.weights * 2}, "sum to 2, above 1"),
+        ({"weights": good.weights - 1}, "negative or not finite"),
+        ({"receivers": good.receivers[::-1]}, "sorted by receiver"),
+        ({"ages": good.ages - 1}, "negative age"),
+    ):
+        with pytest.raises(InputError, match=message):
+            Replay(4, [good._replace(**change)])
+
+
+def test_bad_schedules_say_what_is_wrong():
+    for build, message in (
+        (lambda: Lossy(Fixed(ring(4)), 1.0), "probability: must be at least 0 and below 1, got 1"),
+        (lambda: Churn(Fixed(ring(4)), up=0.5, down=3), "up: must be at least 1 round, got 0.5"),
+        (lambda: Asynchronous(ring(4), [1, 1, 1]), "durations: must be 4 positive numbers"),
+        (lambda: Asynchronous(ring(4), [1, 1, 1, 0]), "durations: must be 4 positive numbers"),
+        (lambda: Asynchronous(ring(4), np.ones(4), delay=-1), "delay: must be at least 0"),
+        (lambda: Asynchronous(ring(4), np.ones(4), tick=0), "tick: must be above 0 and at most the shortest duration"),
+        (lambda: Gossip(from_matrix(np.eye(3))), "gossip needs a graph with an edge"),
+        (lambda: check_union(Fixed(from_matrix(np.eye(9))), 5), "agent 0 never hears from agents 1, 2, 3, 4, 5, 6, …"),
+    ):
+        with pytest.raises(InputError, match=message):
+            build()
+
+
+def test_the_union_is_everybody_who_is_ever_heard():
+    turns = [Gossip(ring(6)).turn(n) for n in range(1, 200)]
+    union = union_of(turns, 6).toarray() > 0
+    np.testing.assert_array_equal(union, ring(6).W.toarray() > 0)
+    assert isinstance(turns[0], Turn)
