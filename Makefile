@@ -9,8 +9,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 help:  ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
 
-run: $(VENV)/run.stamp  ## agents that each see one coordinate learn all of a regression problem together
-	@$(BIN)/consilience run linear-regression
+run: $(VENV)/run.stamp  ## nine agents come to recognise digits that they never saw (about two minutes)
+	@$(BIN)/consilience run star-digits
 
 test: lint types unit  ## lint, types, unit tests, doctests
 

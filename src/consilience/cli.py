@@ -21,7 +21,7 @@ from consilience.errors import InputError
 app = typer.Typer(
     name="consilience",
     help="Decentralized Bayesian learning over graphs: agents with private data, and no server, learn one model.",
-    epilog="Start with: consilience run linear-regression",
+    epilog="Start with: consilience run star-digits",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,

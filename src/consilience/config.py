@@ -7,12 +7,21 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
+import numpy as np
 import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from consilience.errors import InputError, suggestion
 from consilience.network import (
+    Asynchronous,
+    Churn,
+    Fixed,
+    Gossip,
+    Lossy,
     Network,
+    Replay,
+    RotatingStar,
+    Schedule,
     complete,
     erdos_renyi,
     from_matrix,
@@ -20,6 +29,7 @@ from consilience.network import (
     lazy,
     path,
     read_network,
+    read_turns,
     ring,
     star,
     watts_strogatz,
@@ -33,9 +43,60 @@ class Described(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, validate_default=True)
 
 
+class Clocks(Described):
+    """Agents that do not wait: how long each one's round takes, how long a belief travels, how old it may get."""
+
+    durations: list[Annotated[float, Field(gt=0)]] | None = Field(None, description="one for each agent")
+    spread: float = Field(0.0, ge=0, description="else log-normal around 1 with this sd of the logarithm")
+    delay: float = Field(0.0, ge=0, description="of every message between two agents")
+    staleness: float | None = Field(None, ge=0, description="age beyond which a belief is not pooled; default: any age")
+    tick: float | None = Field(None, gt=0, description="how often clocks are read [default: the shortest duration]")
+    wait: bool = Field(False, description="everybody waits for the slowest: synchronous, on the same clock")
+
+    def build(self, network: Network, seed: int) -> Schedule:
+        """The schedule; the fastest agent's round takes 1 where durations are drawn."""
+        drawn = np.exp(self.spread * np.random.default_rng([seed, 1]).standard_normal(network.agents))
+        durations = np.array(self.durations) if self.durations is not None else drawn / drawn.min()
+        tick = float(durations.min()) if self.tick is None else self.tick
+        if self.wait:
+            durations = np.full_like(durations, durations.max())
+        staleness = np.inf if self.staleness is None else self.staleness
+        return Asynchronous(network, durations, self.delay, staleness, tick)
+
+
+class Changes(Described):
+    """How a network changes from round to round. What is not said stays as it is; weight that is lost returns."""
+
+    gossip: Literal["edge", "matching"] | None = Field(None, description="one random edge, or a matching, a round")
+    clocks: Clocks | None = Field(None, description="agents with their own clocks")
+    up: float | None = Field(None, ge=1, description="rounds an agent stays, on average, before it leaves")
+    down: float | None = Field(None, ge=1, description="rounds it stays away, on average")
+    loss: float = Field(0.0, ge=0, lt=1, description="probability that a message is lost")
+    replay: Path | None = Field(None, description="a file of recorded turns, to be played again")
+    seed: int = Field(0, ge=0)
+
+    def build(self, network: Network) -> Schedule:
+        """The schedule over a network."""
+        if self.replay is not None:
+            return Replay(network.agents, read_turns(self.replay))
+        if self.gossip and self.clocks:
+            raise InputError("changes: gossip and clocks exclude each other")
+        if (self.up is None) != (self.down is None):
+            raise InputError("changes: up and down go together")
+        schedule: Schedule = Fixed(network)
+        if self.gossip:
+            schedule = Gossip(network, self.gossip == "matching", self.seed)
+        if self.clocks:
+            schedule = self.clocks.build(network, self.seed)
+        if self.up is not None and self.down is not None:
+            schedule = Churn(schedule, self.up, self.down, self.seed)
+        return Lossy(schedule, self.loss, self.seed) if self.loss else schedule
+
+
 class AnyNetwork(Described):
     """What every network description has."""
 
+    changes: Changes | None = Field(None, description="how it changes from round to round")
     laziness: float = Field(0.0, ge=0, lt=1, description="weight every agent keeps for itself before listening")
 
     def plain(self) -> Network:
@@ -49,6 +110,10 @@ class AnyNetwork(Described):
             return network
         return Network(lazy(network.W, self.laziness), f"lazy {network.name}", network.names)
 
+    def schedule(self) -> Network | Schedule:
+        """The network, or how it changes."""
+        return self.build() if self.changes is None else self.changes.build(self.build())
+
 
 class Star(AnyNetwork):
     """A hub and its edge agents."""
@@ -60,6 +125,37 @@ class Star(AnyNetwork):
     def plain(self) -> Network:
         """The star."""
         return star(self.edges, self.trust)
+
+
+class RotatingStarNetwork(AnyNetwork):
+    """The paper's time-varying star: a few of the edge agents at once, in turn; `build` is the mean of a cycle."""
+
+    kind: Literal["rotating-star"] = "rotating-star"
+    edges: int = Field(25, ge=1, description="N: number of edge agents")
+    at_once: int = Field(5, ge=1, description="N_0: how many of them are connected in a round")
+    trust: float = Field(0.5, gt=0, lt=1, description="weight a that an edge agent puts on the hub")
+
+    def turns(self) -> RotatingStar:
+        """The cycle."""
+        return RotatingStar(self.edges, self.at_once, self.trust)
+
+    def plain(self) -> Network:
+        """The mean of the cycle's W_t."""
+        turns = self.turns()
+        matrices = [turns.turn(number).matrix(turns.agents) for number in range(1, turns.repeats + 1)]
+        return Network(sum(matrices[1:], matrices[0]) / turns.repeats, f"mean of a star, {self.at_once} at once")
+
+    def schedule(self) -> Network | Schedule:
+        """The cycle; messages may be lost in it and agents come and go."""
+        changes = self.changes
+        if changes is None:
+            return self.turns()
+        if changes.gossip or changes.clocks or changes.replay:
+            raise InputError("changes: a rotating star has its own turns; it takes loss, up and down")
+        schedule: Schedule = self.turns()
+        if changes.up is not None and changes.down is not None:
+            schedule = Churn(schedule, changes.up, changes.down, changes.seed)
+        return Lossy(schedule, changes.loss, changes.seed) if changes.loss else schedule
 
 
 class Grid(AnyNetwork):
@@ -157,10 +253,11 @@ class Matrix(AnyNetwork):
         return from_matrix(self.W) if self.W is not None else read_network(str(self.file))
 
 
-AnyKind = Star | Grid | Ring | Complete | PathGraph | ErdosRenyi | WattsStrogatz | Matrix
+AnyKind = Star | RotatingStarNetwork | Grid | Ring | Complete | PathGraph | ErdosRenyi | WattsStrogatz | Matrix
 NetworkConfig = Annotated[AnyKind, Field(discriminator="kind")]
 NETWORKS: dict[str, type[AnyNetwork]] = {
     "star": Star,
+    "rotating-star": RotatingStarNetwork,
     "grid": Grid,
     "ring": Ring,
     "complete": Complete,

@@ -1,6 +1,7 @@
 """A run in its folder: begin it, carry it on from its last checkpoint, report it.
 
-The folder holds `config.toml` (what to do), `run.json` (versions, seeds, status), `record.csv` (what happened),
+The folder holds `config.toml` (what to do), `run.json` (versions, seeds, status), `record.csv` (what happened), where
+a network changes `turns-ARM.csv` (who learns and who hears whom in every round),
 `checkpoint.safetensors` (where it stands), and, once finished, `summary.json` and `figures/`.
 """
 
@@ -30,6 +31,7 @@ from consilience.config import RunConfig, pinned, to_toml
 from consilience.engines.simulate import Arm, Metrics, Progress, Simulation
 from consilience.errors import InputError
 from consilience.experiments import load, module_of
+from consilience.network import Network, turns_as_csv
 from consilience.record import Record, RecordWriter
 
 CONFIG, RUN, RECORD, CHECKPOINT, SUMMARY = (
@@ -56,7 +58,7 @@ def begin(config: RunConfig, folder: Path) -> None:
     config = pinned(config)
     try:
         with jax.enable_x64(config.precision == "float64"):
-            module_of(config.experiment).arms(config)
+            arms = module_of(config.experiment).arms(config)
         if (folder.exists() or folder.is_symlink()) and (not folder.is_dir() or any(folder.iterdir())):
             raise InputError(f"--out: '{folder}' already exists; `consilience resume {folder}` carries a run on")
         folder.mkdir(parents=True, exist_ok=True)
@@ -65,6 +67,9 @@ def begin(config: RunConfig, folder: Path) -> None:
             folder.rmdir()
         raise
     write_atomically(folder / CONFIG, to_toml(config).encode())
+    for name, arm in arms.items():
+        if not isinstance(arm.hears, Network):
+            write_atomically(folder / f"turns-{name}.csv", turns_as_csv(arm.hears, config.rounds).encode())
     _note(folder, status="begun", started=_now(), seeds=_seeds(config), command=_command(), versions=_versions())
 
 
@@ -159,6 +164,7 @@ def _play_all(
         stored, position = load_checkpoint(folder / CHECKPOINT, _shapes(simulations, progress))
         _check_position(position, digest, config, folder)
         progress = {name: simulations[name].slots(stored[name]) for name in simulations}
+    changing = any(not isinstance(arm.hears, Network) for arm in arms.values())
     heavy = any(arm.steps is not None for arm in arms.values())
     record = RecordWriter(folder / RECORD, position["record_bytes"])
     done = saved = position["round"]
@@ -170,6 +176,8 @@ def _play_all(
             for name, simulation in simulations.items():
                 progress[name], metrics = simulation.play(seeds, done + 1, stops, measured, progress[name])
                 columns = _over_seeds(metrics, measured)
+                if changing:
+                    columns["time"] = _times(simulation, recorded)
                 _refuse_nan(name, recorded, columns)
                 if recorded:
                     record.append(name, recorded, columns)
@@ -186,6 +194,12 @@ def _play_all(
                 raise Stopped(done)
     finally:
         record.close()
+
+
+def _times(simulation: Simulation, rounds: list[int]) -> np.ndarray:
+    """The simulated clock at these rounds, the same for all agents."""
+    times = np.array([simulation.schedule.turn(number).time for number in rounds])
+    return np.repeat(times[:, None], simulation.schedule.agents, axis=1)
 
 
 def _shapes(simulations: dict[str, Simulation], progress: dict[str, Progress]) -> Any:

@@ -324,7 +324,7 @@ def _play_heavy_round(
 
         def put(x: Array, new: Array) -> Array:
             its = lax.dynamic_update_index_in_dim(_row(x, slot), _row(new, slot), turn.position[slot], 0)
-            return lax.dynamic_update_index_in_dim(x, its, slot, 0)
+            return jnp.asarray(lax.dynamic_update_index_in_dim(x, its, slot, 0))
 
         return jax.tree.map(put, said, now.public)
 

@@ -22,7 +22,7 @@ from consilience.evaluate import confidence_by_label, disagreement, predictive, 
 from consilience.learners.packing import packing_of
 from consilience.learners.variational import Minibatches, Options, variational
 from consilience.models import Model, cnn, mlp
-from consilience.network import Network, check
+from consilience.network import Network, Unheard, check, check_union
 from consilience.record import Record
 
 ALONE = "alone"
@@ -111,6 +111,9 @@ class LearnerConfig(Described):
     initial_sd: PositiveFloat = Field(0.05, description="of every weight at the start")
     prior_sd: PositiveFloat = Field(0.05, description="of the first prior, around the shared initial weights")
     kl_weight: float = Field(1.0, ge=0, description="factor on the KL term; 1 is Bayes' rule")
+    kl_growth: float = Field(
+        1.0, gt=0, description="factor on kl_weight a round; above 1 reused data counts less and less"
+    )
     sd_rate: float = Field(10.0, ge=0, description="learning rate of log σ as a multiple of that of μ")
     start: Literal["own", "pooled"] = Field("pooled", description="where a round's minimisation starts")
     moments: Literal["keep", "reset"] = Field("keep", description="Adam's moments between rounds")
@@ -133,7 +136,7 @@ class Config(RunConfig):
     validation: int = Field(0, ge=0, description="training examples to test on, to choose settings; 0: the test set")
     partition: PartitionConfig = Iid()
     networks: dict[ArmName, NetworkConfig] = Field(min_length=1, description="one arm for each")
-    alone: bool = Field(False, description="also run the agents without talking to each other")
+    alone: bool = Field(False, description="also run the agents of the first network without hearing each other")
     model: ModelConfig = Mlp()
     learner: LearnerConfig = LearnerConfig()
     samples: int = Field(6, ge=1, description="L: Monte Carlo draws for predictions")
@@ -167,8 +170,10 @@ class Setting(NamedTuple):
 def setting_of(config: Config) -> Setting:
     """Load the data, build and check the rest."""
     networks = {name: description.build() for name, description in config.networks.items()}
-    for network in networks.values():
+    for name, network in networks.items():
         check(network)
+        if not isinstance(schedule := config.networks[name].schedule(), Network):
+            check_union(schedule, config.rounds)
     sizes = {network.agents for network in networks.values()}
     if len(sizes) > 1:
         raise InputError(f"networks: must all have the same number of agents, got {', '.join(map(str, sorted(sizes)))}")
@@ -227,9 +232,11 @@ def label_number(dataset: Dataset, label: int | str) -> int:
 def arms(config: Config) -> dict[str, Arm]:
     """One arm for each network, and one in which nobody talks."""
     setting = setting_of(config)
-    networks = dict(setting.networks)
+    schedules = {name: described.schedule() for name, described in config.networks.items()}
     if config.alone:
-        networks[ALONE] = Network(sp.eye_array(setting.partition.agents), ALONE)
+        first = next(iter(schedules.values()))
+        nobody = Network(sp.eye_array(setting.partition.agents), ALONE)
+        schedules[ALONE] = nobody if isinstance(first, Network) else Unheard(first)
     shared = shared_data(setting)
     initial = setting.model.init(jax.random.key(config.seed))
     options = Options(**config.learner.model_dump(include=set(Options._fields)))
@@ -244,7 +251,7 @@ def arms(config: Config) -> dict[str, Arm]:
     names = setting.dataset.label_names
     measure, compare = partial(_measure, apply, config.samples, names), partial(_compare, len(names))
     steps = config.learner.epochs * an_epoch
-    return {name: Arm(agent, draw, network, measure, compare, shared, steps) for name, network in networks.items()}
+    return {name: Arm(agent, draw, schedule, measure, compare, shared, steps) for name, schedule in schedules.items()}
 
 
 def shared_data(setting: Setting) -> Shared:

@@ -74,6 +74,8 @@ class Options(NamedTuple):
     initial_sd: standard deviation of every weight at the start.
     prior_sd: standard deviation of the first prior, around the shared initial weights.
     kl_weight: factor on the KL term; 1 is Bayes' rule, less trusts the data more.
+    kl_growth: factor on kl_weight a round. Agents reuse their data every round, and with each use its evidence counts
+    again; above 1 the uses count less and less, and beliefs come to rest where the evidence balances.
     sd_rate: step size of log σ as a multiple of that of μ. At 1, Adam hardly moves log σ within a round, and precisions
     then carry little information into the pooling.
     start: where a round's minimisation starts, at the agent's `own` last belief or at what it has `pooled`.
@@ -86,6 +88,7 @@ class Options(NamedTuple):
     initial_sd: float = 0.05
     prior_sd: float = 0.05
     kl_weight: float = 1.0
+    kl_growth: float = 1.0
     sd_rate: float = 10.0
     start: Literal["own", "pooled"] = "pooled"
     moments: Literal["keep", "reset"] = "keep"
@@ -141,7 +144,7 @@ def variational(
     def learn(key: PRNGKeyArray, state: VariationalState, batch: Minibatches) -> tuple[VariationalState, Info]:
         minimise = _by_weights if options.estimator == "weights" else _by_outputs
         rate = options.learning_rate * options.decay**state.rounds
-        scale = options.kl_weight / batch.samples
+        scale = options.kl_weight * options.kl_growth**state.rounds / batch.samples
         before = state.steps - batch.first  # this round
         constants = lambda step: _constants(before + 1 + step, rate, scale, options.sd_rate)  # noqa: E731
         prior = packing.split(state.prior.mean), packing.split(state.prior.precision)

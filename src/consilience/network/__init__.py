@@ -1,7 +1,7 @@
 """Networks: who hears whom, and how much."""
 
 from consilience.network.checks import check, components, period
-from consilience.network.files import read_network
+from consilience.network.files import read_network, read_turns, turns_as_csv
 from consilience.network.graphs import complete, erdos_renyi, grid, path, ring, star, watts_strogatz
 from consilience.network.network import Network, from_matrix, from_networkx
 from consilience.network.schedule import (
@@ -14,6 +14,7 @@ from consilience.network.schedule import (
     RotatingStar,
     Schedule,
     Turn,
+    Unheard,
     check_union,
 )
 from consilience.network.weights import lazy, metropolis, uniform
@@ -29,6 +30,7 @@ __all__ = [
     "RotatingStar",
     "Schedule",
     "Turn",
+    "Unheard",
     "check",
     "check_union",
     "complete",
@@ -42,8 +44,10 @@ __all__ = [
     "path",
     "period",
     "read_network",
+    "read_turns",
     "ring",
     "star",
+    "turns_as_csv",
     "uniform",
     "watts_strogatz",
 ]

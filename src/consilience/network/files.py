@@ -1,15 +1,23 @@
-"""Networks from files: a matrix as CSV or TOML."""
+"""Networks from files: a matrix as CSV or TOML; recorded turns as CSV."""
 
 from __future__ import annotations
 
 import csv
 import tomllib
+from collections.abc import Iterator
+from io import StringIO
+from itertools import groupby
 from pathlib import Path
+
+import numpy as np
 
 from consilience.errors import InputError
 from consilience.network.network import Network, from_matrix
+from consilience.network.schedule import Schedule, Turn
 
 SUFFIXES = (".csv", ".toml")
+TURNS_HEADER = ["round", "time", "agent", "hears", "weight", "age"]
+LEARNS = "learns"  # in the place of whom an agent hears
 
 
 def read_network(file: str | Path) -> Network:
@@ -22,6 +30,55 @@ def read_network(file: str | Path) -> Network:
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"network: cannot read '{path}': {_reason(error)}") from None
     return _from_csv(text, path) if path.suffix == ".csv" else _from_toml(text, path)
+
+
+def turns_as_csv(schedule: Schedule, rounds: int) -> str:
+    """What happens in each round: a row for everybody who learns, and one for everybody who hears somebody."""
+
+    def rows() -> Iterator[list[object]]:
+        for number in range(1, rounds + 1):
+            turn = schedule.turn(number)
+            if not len(turn.learners) + len(turn.receivers):
+                yield [number, turn.time, "", "", "", ""]
+            yield from ([number, turn.time, agent, LEARNS, "", ""] for agent in turn.learners.tolist())
+            heard = (part.tolist() for part in (turn.receivers, turn.senders, turn.weights, turn.ages))
+            yield from ([number, turn.time, *row] for row in zip(*heard, strict=True))
+
+    text = StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(TURNS_HEADER)
+    writer.writerows(rows())
+    return text.getvalue()
+
+
+def read_turns(file: str | Path) -> list[Turn]:
+    """Turns from a file as `turns_as_csv` writes it; rounds must be there from 1 on, one after another."""
+    try:
+        with Path(file).open(encoding="utf-8", newline="") as lines:
+            header, *rows = csv.reader(lines)
+        if header != TURNS_HEADER:
+            raise ValueError(f"its first line must be {','.join(TURNS_HEADER)}")
+        turns: list[Turn] = []
+        for number, group in groupby(rows, key=lambda row: int(row[0])):
+            if number != len(turns) + 1:
+                raise ValueError(f"round {len(turns) + 1} is missing")
+            turns.append(_turn(list(group)))
+        return turns
+    except (OSError, ValueError, IndexError, UnicodeDecodeError) as error:
+        raise InputError(f"turns: cannot read '{file}': {_reason(error)}") from None
+
+
+def _turn(rows: list[list[str]]) -> Turn:
+    learners = [int(row[2]) for row in rows if row[3] == LEARNS]
+    heard = [row for row in rows if row[3] not in ("", LEARNS)]
+    return Turn(
+        np.array(learners, np.int32),
+        np.array([int(row[2]) for row in heard], np.int32),
+        np.array([int(row[3]) for row in heard], np.int32),
+        np.array([float(row[4]) for row in heard]),
+        np.array([int(row[5]) for row in heard], np.int32),
+        float(rows[0][1]),
+    )
 
 
 def _from_csv(text: str, path: Path) -> Network:

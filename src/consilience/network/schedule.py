@@ -242,6 +242,24 @@ class Churn:
         return with_arrived(turn, there[turn.senders])
 
 
+class Unheard:
+    """Another schedule in which everybody does the same but hears nobody: agents alone.
+
+    >>> from consilience.network import ring
+    >>> Unheard(Fixed(ring(3))).turn(1).matrix(3).toarray().tolist()
+    [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    """
+
+    def __init__(self, schedule: Schedule) -> None:
+        self.agents, self.repeats, self.schedule = schedule.agents, schedule.repeats, schedule
+        self.most = schedule.most._replace(edges=schedule.most.receivers, age=0)
+
+    def turn(self, number: int) -> Turn:
+        """Nothing arrives."""
+        turn = self.schedule.turn(number)
+        return with_arrived(turn, np.zeros(len(turn.senders), bool))
+
+
 class Asynchronous:
     """Agents with their own clocks: each learns for its own time, publishes, pools the newest it holds, and goes on.
 

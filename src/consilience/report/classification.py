@@ -21,6 +21,8 @@ def draw(config: Config, record: Record, folder: Path) -> list[Path]:
         _accuracy(record, centre, folder / "accuracy.png"),
         _partition(counts, dataset.label_names, folder / "partition.png"),
     ]
+    if any(described.changes and described.changes.clocks for described in config.networks.values()):
+        figures.append(_against_time(record, folder / "time.png"))
     watched = [label_number(dataset, label) for label in config.watched]
     if watched:
         figures.append(_confidence(record, counts, centre, watched, dataset.label_names, folder / "confidence.png"))
@@ -44,6 +46,18 @@ def _accuracy(record: Record, centre: int, file: Path) -> Path:
     panels[0].set_ylabel("accuracy on the global test set")
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=4)
     return finish(figure, "Agents that talk come to recognise labels they never saw; agents alone cannot.", file)
+
+
+def _against_time(record: Record, file: Path) -> Path:
+    figure, (axes,) = canvas(1, 1, 6.4, 4.4)
+    for colour, arm in zip(CYCLE, record.arms(), strict=False):
+        accuracy, time = record.select(arm, "accuracy"), record.select(arm, "time")[:, 0]
+        axes.fill_between(time, accuracy.min(1), accuracy.max(1), color=colour, alpha=0.15, lw=0)
+        axes.plot(time, accuracy.mean(1), color=colour, label=f"{arm} (mean, range over agents)")
+    axes.set(xlabel="simulated time (the fastest agent's round takes 1)", ylabel="accuracy on the global test set")
+    axes.set_ylim(0, 1.02)
+    figure.legend(loc="outside upper center", ncols=2)
+    return finish(figure, "Who does not wait for the slowest agent gets further in the same time.", file)
 
 
 def _confidence(

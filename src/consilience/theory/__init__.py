@@ -1,12 +1,14 @@
 """What the paper's theory says about a network and a model, in closed form."""
 
 from consilience.theory.centrality import is_reversible, lambda_max, stationary
+from consilience.theory.changing import Realised, realised
 from consilience.theory.information import finite_information, gaussian_information, hardest_direction
 from consilience.theory.mixing import deviation, lemma_1, mean_log_ratio, mean_log_ratio_limit
 from consilience.theory.rate import Rate, certain_sample_size, log_ratio_bound, rate, sample_size, wrong_hypotheses
 
 __all__ = [
     "Rate",
+    "Realised",
     "certain_sample_size",
     "deviation",
     "finite_information",
@@ -19,6 +21,7 @@ __all__ = [
     "mean_log_ratio",
     "mean_log_ratio_limit",
     "rate",
+    "realised",
     "sample_size",
     "stationary",
     "wrong_hypotheses",
