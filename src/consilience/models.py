@@ -17,6 +17,8 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from consilience.noise import KEY_WORDS, normal
+
 Parameters = Any
 ApplyGaussian = Callable[
     [Parameters, Parameters, Float[Array, "batch *shape"], PRNGKeyArray], Float[Array, "batch labels"]
@@ -167,8 +169,7 @@ def stack(layers: Sequence[Layer], shape: tuple[int, ...]) -> Model:
         for number, (layer, mean, variance) in enumerate(zip(layers, means, variances, strict=True)):
             if isinstance(mean, dict):  # linear in its weights: outputs are Gaussian, with variance Σ x² σ²
                 centre, spread = layer.apply(mean, x), layer.apply(variance, x * x)
-                noise = jax.random.normal(jax.random.fold_in(key, number), centre.shape, centre.dtype)
-                x = centre + jnp.sqrt(spread) * noise
+                x = centre + jnp.sqrt(spread) * _noise(jax.random.fold_in(key, number), centre)
             else:
                 x = layer.apply(mean, x)
         return x
@@ -202,6 +203,13 @@ def log_likelihood(logits: Float[Array, "batch labels"], labels: Any) -> Float[A
     """log Softmax(y, f(x)) of each example's label."""
     of_label = labels[:, None] == jnp.arange(logits.shape[-1])  # cheaper to differentiate than a gather
     return jnp.where(of_label, jax.nn.log_softmax(logits), 0).sum(-1)
+
+
+def _noise(key: PRNGKeyArray, like: Array) -> Array:
+    """Standard normal numbers, hashed: as many numbers as outputs are drawn at every step."""
+    words = jax.random.bits(key, (KEY_WORDS,), jnp.uint32)
+    rows = like.reshape(like.shape[0], -1).shape
+    return normal(rows, words).reshape(like.shape).astype(like.dtype)
 
 
 def _he(key: PRNGKeyArray, shape: tuple[int, ...], inputs: int) -> Array:

@@ -125,7 +125,7 @@ def test_steps_are_adam_on_mean_and_log_sd():
     agent = variational(model, initial, options)
     state, _ = agent.learn(KEY, agent.init(KEY), batch)
 
-    from consilience.learners.noise import KEY_WORDS, normal
+    from consilience.noise import KEY_WORDS, normal
 
     keys = jax.random.bits(KEY, (steps + 1, 1, KEY_WORDS), jnp.uint32)
     prior = MeanField.from_moments(packing.flatten(packing.pack(initial)), jnp.full(packing.size, 0.04))

@@ -23,7 +23,7 @@ def _star(trust: float = 0.5) -> dict[str, Any]:
 
 
 DIGITS = list(range(10))
-# What the paper leaves open was chosen on 10,000 held-out training images of MNIST (docs/paper.md), not on the test set.
+# What the paper leaves open, chosen on 10,000 held-out training images of MNIST (docs/paper.md), not on the test set.
 CHOSEN = {
     "start": "own",
     "estimator": "outputs",

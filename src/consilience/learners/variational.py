@@ -17,10 +17,10 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray, UInt32
 
 from consilience.agent import Agent, Inbox, Info
 from consilience.beliefs import MeanField
-from consilience.learners.noise import FLOATS, INTEGERS, KEY_WORDS, normal
 from consilience.learners.one_pass import one_pass
 from consilience.learners.packing import Blocks, Packing, packing_of
 from consilience.models import Model, log_likelihood
+from consilience.noise import FLOATS, INTEGERS, KEY_WORDS, normal
 
 B1, B2, EPSILON = 0.9, 0.999, 1e-8  # Adam's usual constants
 NUMBERS = 10  # how many `_constants` there are
