@@ -201,6 +201,10 @@ def test_who_holds_what(consilience):
         (["theory", "huge.toml"], "W: row 0, column 0 must be a number"),
         (["theory", "deep.toml"], "is not TOML"),
         (["theory", "ring", "--agents", "1000000000000"], "the numbers given are too large"),
+        (
+            ["run", "linear-regression", "--set", "network.changes.loss=0.5"],
+            "network: must be the same in every round here",
+        ),
         (["run", "theorem-1", "--set", "epsilon=1e-200"], "epsilon: is too small"),
         (["run", "theorem-1", "--set", "likelihoods=[[]]"], "likelihoods: must be agents"),
         (["run", "star-digits", "--set", "networks.日本.kind=ring"], "networks"),

@@ -110,6 +110,12 @@ class AnyNetwork(Described):
             return network
         return Network(lazy(network.W, self.laziness), f"lazy {network.name}", network.names)
 
+    def fixed(self) -> Network:
+        """The network, for what is only meant for one that stays the same."""
+        if isinstance(self.schedule(), Network):
+            return self.build()
+        raise InputError("network: must be the same in every round here; image experiments take networks that change")
+
     def schedule(self) -> Network | Schedule:
         """The network, or how it changes."""
         return self.build() if self.changes is None else self.changes.build(self.build())

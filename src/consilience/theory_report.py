@@ -32,6 +32,7 @@ from consilience.theory import (
 
 LEMMA_AGENTS = 500  # Lemma 1's sum needs dense powers of W
 SHOWN_AGENTS = 20
+NOT_HERE = ("matrix", "rotating-star")  # given as a file; not one network
 
 
 def network_from(source: str, options: dict[str, Any]) -> Network:
@@ -40,10 +41,10 @@ def network_from(source: str, options: dict[str, Any]) -> Network:
         if options:
             raise InputError(f"{next(iter(options))}: is for built-in networks, '{source}' is a file")
         network = read_network(source)
-    elif source in NETWORKS and source != "matrix":
-        network = validate(NETWORKS[source], options).build()
+    elif source in NETWORKS and source not in NOT_HERE:
+        network = validate(NETWORKS[source], options).fixed()
     else:
-        known = [name for name in NETWORKS if name != "matrix"]
+        known = [name for name in NETWORKS if name not in NOT_HERE]
         raise InputError(
             f"network: unknown '{source}', neither a kind nor a .csv or .toml file; {suggestion(source, known)}"
         )

@@ -43,7 +43,7 @@ class Config(RunConfig):
 
 def network_of(config: Config) -> Network:
     """The network, checked, with a coordinate for every agent."""
-    network = config.network.build()
+    network = config.network.fixed()
     check(network)
     if len(config.theta) != len(config.half_widths) + 1:
         raise InputError(

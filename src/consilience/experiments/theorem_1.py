@@ -118,7 +118,7 @@ def tables_for(config: Config, agents: int) -> Float[np.ndarray, "agents hypothe
 
 def predict(config: Config) -> dict[str, Prediction]:
     """The theory for every network."""
-    return {name: _predict(config, description.build()) for name, description in config.networks.items()}
+    return {name: _predict(config, description.fixed()) for name, description in config.networks.items()}
 
 
 def _predict(config: Config, network: Network) -> Prediction:
@@ -157,7 +157,7 @@ def _predict(config: Config, network: Network) -> Prediction:
 def arms(config: Config) -> dict[str, Arm]:
     """One arm for every network."""
     predictions = predict(config)
-    return {name: _arm(config, d.build(), predictions[name]) for name, d in config.networks.items()}
+    return {name: _arm(config, d.fixed(), predictions[name]) for name, d in config.networks.items()}
 
 
 def _arm(config: Config, network: Network, theory: Prediction) -> Arm:
@@ -210,7 +210,7 @@ def exact_means(
     config: Config, name: str, theory: Prediction, rounds: Sequence[int]
 ) -> Float[np.ndarray, "rounds agents"]:
     """(1/n) Σ_k W^k I at each of these rounds: the exact mean of the log ratio, an agent a column."""
-    totals = mean_log_ratio(config.networks[name].build(), theory.information, rounds)
+    totals = mean_log_ratio(config.networks[name].fixed(), theory.information, rounds)
     return np.asarray(totals / np.asarray(rounds)[:, None])
 
 

@@ -1,0 +1,85 @@
+"""Experiments on networks that change: configuration, recorded turns, replay, simulated time."""
+
+import json
+
+import numpy as np
+import pytest
+
+from consilience import run
+from consilience.errors import InputError
+from consilience.experiments import load
+from consilience.network import Lossy, Schedule, read_turns, ring, turns_as_csv
+from consilience.network.schedule import Fixed
+from consilience.record import Record
+
+SMALL = ["rounds=6", "record_every=2", "model.hidden=[8]", "learner.epochs=1", "samples=2"]
+
+
+@pytest.fixture(scope="module")
+def churned(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "churn"
+    changes = ["networks.cooperating.changes.loss=0.3", "precision=float64"]
+    run.begin(load("churn-digits", [*SMALL, *changes]), folder)
+    return folder, run.carry_on(folder)
+
+
+def test_turns_are_recorded_and_replayed_to_the_same_beliefs(churned, tmp_path):
+    folder, summary = churned
+    turns = read_turns(folder / "turns-cooperating.csv")
+    assert len(turns) == 6
+    assert set(summary["arms"]) == {"cooperating", "alone"}
+    replay = f"networks.cooperating.changes.replay={folder / 'turns-cooperating.csv'}"
+    run.begin(load("churn-digits", [*SMALL, replay, "precision=float64"]), tmp_path / "replay")
+    run.carry_on(tmp_path / "replay")
+    one, other = (Record.read(place / "record.csv") for place in (folder, tmp_path / "replay"))
+    for name in ("accuracy", "nll", "mean_sd", "time"):
+        np.testing.assert_allclose(one.select("cooperating", name), other.select("cooperating", name), rtol=1e-9)
+
+
+def test_turns_survive_a_file(tmp_path):
+    lossy = Lossy(Fixed(ring(5)), 0.5)
+    (tmp_path / "turns.csv").write_text(turns_as_csv(lossy, 4))
+    for number, turn in enumerate(read_turns(tmp_path / "turns.csv"), start=1):
+        for one, other in zip(turn, lossy.turn(number), strict=True):
+            np.testing.assert_array_equal(one, other)
+    for text, message in (
+        ("a,b\n", "its first line must be round,time"),
+        ("round,time,agent,hears,weight,age\n2,2.0,0,learns,,\n", "round 1 is missing"),
+        ("round,time,agent,hears,weight,age\n1,1.0,x,learns,,\n", "invalid literal"),
+    ):
+        (tmp_path / "bad.csv").write_text(text)
+        with pytest.raises(InputError, match=message):
+            read_turns(tmp_path / "bad.csv")
+
+
+def test_who_does_not_wait_gets_further_in_the_same_time(tmp_path):
+    config = load("async-digits", ["rounds=60", "record_every=60", "model.hidden=[24]", "samples=4"])
+    schedules = {name: described.schedule() for name, described in config.networks.items()}
+    assert all(isinstance(schedule, Schedule) for schedule in schedules.values())
+    acted = {name: sum(len(s.turn(n).learners) for n in range(1, 61)) for name, s in schedules.items()}
+    assert acted["asynchronous"] > 1.5 * acted["synchronous"]
+    run.begin(config, tmp_path / "run")
+    summary = run.carry_on(tmp_path / "run")
+    accuracy = {name: row["average_accuracy"] for name, row in summary["arms"].items()}
+    assert accuracy["asynchronous"] > accuracy["synchronous"]
+    assert "figures/time.png" in json.loads((tmp_path / "run" / "summary.json").read_text())["figures"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (["changes.gossip=edge", "changes.clocks.spread=1"], "changes: gossip and clocks exclude each other"),
+        (["changes.loss=1"], "loss: should be less than 1"),
+        (["changes.clocks.tick=9", "changes.clocks.spread=0"], "tick: must be above 0 and at most"),
+        (["changes.replay=nowhere.csv"], "turns: cannot read 'nowhere.csv'"),
+    ],
+)
+def test_bad_changes_are_one_line(settings, message, tmp_path):
+    with pytest.raises(InputError, match=message):
+        run.begin(load("churn-digits", [f"networks.cooperating.{each}" for each in settings]), tmp_path / "run")
+
+
+def test_a_network_that_never_connects_is_explained(tmp_path):
+    settings = ["rounds=2", "networks.cooperating.changes.gossip=edge"]
+    with pytest.raises(InputError, match="schedule: over 2 rounds agent"):
+        run.begin(load("churn-digits", settings), tmp_path / "run")
