@@ -32,7 +32,7 @@ CHOSEN = {
     "kl_growth": 1.01,
 }
 MNIST = {"dataset": "mnist", "learner": {"epochs": 5, "batch": 50, **CHOSEN}}
-FASHION = {"dataset": "fashion-mnist", "learner": {"epochs": 5, "batch": 100, **CHOSEN}}
+FASHION = {"dataset": "fashion-mnist", "learner": {"epochs": 5, "batch": 100, **CHOSEN, "estimator": "weights"}}
 GRID = {"grid": {"kind": "grid", "rows": 3, "columns": 3}}
 
 SMALL = {

@@ -64,8 +64,10 @@ def read_turns(file: str | Path) -> list[Turn]:
                 raise ValueError(f"round {len(turns) + 1} is missing")
             turns.append(_turn(list(group)))
         return turns
-    except (OSError, ValueError, IndexError, UnicodeDecodeError) as error:
+    except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"turns: cannot read '{file}': {_reason(error)}") from None
+    except (ValueError, IndexError) as error:
+        raise InputError(f"turns: '{file}' is not a file of turns: {error}") from None
 
 
 def _turn(rows: list[list[str]]) -> Turn:
