@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from consilience.learners import noise
+from consilience import noise
 
 
 def draws(seed: int, shape=(500, 400)) -> np.ndarray:

@@ -19,5 +19,5 @@ def suggestion(word: str, known: Iterable[str]) -> str:
     'known: ring, star'
     """
     names = sorted(known)
-    near = difflib.get_close_matches(word, names, n=1)
+    near = difflib.get_close_matches(word, names, n=1, cutoff=0.7)
     return f"did you mean '{near[0]}'?" if near else f"known: {', '.join(names)}"

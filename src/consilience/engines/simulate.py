@@ -94,7 +94,7 @@ class Simulation:
     ...     exact(Categorical.uniform(2), lambda outcome: logs[:, outcome]),
     ...     draw=lambda data, key, agent: jnp.array(1),
     ...     hears=star(3),
-    ...     measure=lambda data, now, n, key: {"b": now.public.probabilities()[0]},
+    ...     measure=lambda data, now, n, key: {"b": now.public.moments()[0]},
     ... )
     >>> simulation = Simulation(arm)
     >>> _, measured = simulation.play([0], 1, [5], [True], simulation.start([0]))

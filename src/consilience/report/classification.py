@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from consilience.experiments.classification import Config, dataset_of, label_number, partition_of
+from consilience.experiments.classification import ALONE, Config, dataset_of, label_number, partition_of
 from consilience.record import Record
 from consilience.report.style import CYCLE, canvas, finish
 
@@ -44,8 +44,11 @@ def _accuracy(record: Record, centre: int, file: Path) -> Path:
         axes.plot(rounds, pooled, color="#888888", ls="--", lw=1.2, label="average of pooled beliefs")
         axes.set(title=arm, xlabel="round", ylim=(0, 1.02))
     panels[0].set_ylabel("accuracy on the global test set")
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=4)
-    return finish(figure, "Agents that talk come to recognise labels they never saw; agents alone cannot.", file)
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=4 if len(arms) > 1 else 2)
+    caption = "Agents that talk come to recognise labels they never saw" + (
+        "; agents alone cannot." if ALONE in arms else "."
+    )
+    return finish(figure, caption, file)
 
 
 def _against_time(record: Record, file: Path) -> Path:
@@ -75,7 +78,7 @@ def _confidence(
                 axes.plot(record.rounds(arm), values[:, agent], color=colour, ls=dash, label=line)
         axes.set(title=arm, xlabel="round", ylim=(0, 1.02))
     panels[0].set_ylabel("mean confidence in the true label")
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=2 if len(arms) > 1 else 1)
     return finish(figure, "Confidence is higher on labels an agent holds itself; talking brings the others up.", file)
 
 
