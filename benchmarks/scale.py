@@ -29,7 +29,8 @@ def simulated(hears: Any, sizes: tuple[int, ...], steps: int, batch: int, rounds
     import jax
     import numpy as np
 
-    from consilience.engines.simulate import Arm, Simulation
+    from consilience.engines.arm import Arm
+    from consilience.engines.simulate import Simulation
     from consilience.learners.variational import Minibatches, variational
     from consilience.models import mlp
 
@@ -42,7 +43,7 @@ def simulated(hears: Any, sizes: tuple[int, ...], steps: int, batch: int, rounds
 
     model = mlp((sizes[0],), 10, sizes[1:])
     initial = model.init(jax.random.key(0))
-    arm = Arm(variational(model, initial), draw, hears(), lambda *_: {}, data=data, steps=steps)
+    arm = Arm(variational(model, initial), draw, hears(), lambda *_: {}, data=lambda _: data, steps=steps)
     simulation = Simulation(arm)
     progress, seconds = simulation.start([0]), []
     for number in range(1, rounds + 2):

@@ -49,7 +49,8 @@ def ours() -> float:
     import jax
     import numpy as np
 
-    from consilience.engines.simulate import Arm, Simulation
+    from consilience.engines.arm import Arm
+    from consilience.engines.simulate import Simulation
     from consilience.learners.variational import Minibatches, variational
     from consilience.models import mlp
     from consilience.network import star
@@ -63,7 +64,7 @@ def ours() -> float:
 
     model = mlp((784,), 10)
     agent = variational(model, model.init(jax.random.key(0)))
-    arm = Arm(agent, draw, star(AGENTS - 1), lambda *_: {}, data=data, steps=STEPS)
+    arm = Arm(agent, draw, star(AGENTS - 1), lambda *_: {}, data=lambda _: data, steps=STEPS)
     simulation = Simulation(arm)
     state, number = [simulation.start([0])], [0]
 

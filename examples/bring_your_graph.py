@@ -14,7 +14,8 @@ import networkx as nx
 import numpy as np
 
 from consilience.beliefs import Categorical
-from consilience.engines.simulate import Arm, Simulation, agent_key
+from consilience.engines.arm import Arm, agent_key
+from consilience.engines.simulate import Simulation
 from consilience.learners import exact
 from consilience.network import check, from_networkx
 from consilience.theory import finite_information, lambda_max, rate, stationary

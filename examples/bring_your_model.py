@@ -19,7 +19,8 @@ import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 
 from consilience.data import by_label, load_dataset  # noqa: E402
-from consilience.engines.simulate import Arm, Simulation, agent_key  # noqa: E402
+from consilience.engines.arm import Arm, agent_key  # noqa: E402
+from consilience.engines.simulate import Simulation  # noqa: E402
 from consilience.learners import Minibatches, Options, variational  # noqa: E402
 from consilience.models import Model  # noqa: E402
 from consilience.network import star  # noqa: E402
@@ -67,7 +68,7 @@ def accuracy_of_pooled_means(model: Model) -> float:
 
     initial = model.init(jax.random.key(0))
     agent = variational(model, initial, Options(learning_rate=3e-3))
-    arm = Arm(agent, draw, star(8), lambda *_: {}, data=data, steps=STEPS)
+    arm = Arm(agent, draw, star(8), lambda *_: {}, data=lambda agents: data, steps=STEPS)
     simulation = Simulation(arm)
     progress, _ = simulation.play([0], 1, [ROUNDS], [False], simulation.start([0]))
     progress = simulation.agents(progress)

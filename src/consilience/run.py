@@ -28,7 +28,8 @@ import numpy as np
 
 from consilience.checkpoint import load_checkpoint, save_checkpoint, write_atomically
 from consilience.config import RunConfig, pinned, to_toml
-from consilience.engines.simulate import Arm, Metrics, Progress, Simulation
+from consilience.engines.arm import Arm, Metrics, Progress
+from consilience.engines.simulate import Simulation
 from consilience.errors import InputError
 from consilience.experiments import load, module_of
 from consilience.network import Network, turns_as_csv

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from consilience.beliefs import Gaussian
-from consilience.engines.simulate import Arm, Simulation, agent_key, data_key, round_key
+from consilience.engines.arm import Arm, agent_key, data_key, round_key
+from consilience.engines.simulate import Simulation
 from consilience.learners import Minibatches, Observations, conjugate, evidence, variational
 from consilience.models import mlp
 from consilience.network import (
@@ -56,7 +57,14 @@ def heavy(schedule, steps: int = 4) -> Arm:
         return Minibatches(*data, jax.random.randint(agent_key(key, number), (steps, 8), 0, 50), 50.0)
 
     agent = variational(model, model.init(jax.random.key(1)))
-    return Arm(agent, draw, schedule, lambda data, now, n, key: {"mean": now.public.mean.sum()}, data=data, steps=steps)
+    return Arm(
+        agent,
+        draw,
+        schedule,
+        lambda data, now, n, key: {"mean": now.public.mean.sum()},
+        data=lambda _: data,
+        steps=steps,
+    )
 
 
 def played(arm, pieces=((12,),), devices=None, seeds=(7,)):

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from consilience.beliefs import Categorical, Gaussian
-from consilience.engines.simulate import Arm, Simulation, agent_key, data_key, round_key
+from consilience.engines.arm import Arm, agent_key, data_key, round_key
+from consilience.engines.simulate import Simulation
 from consilience.learners import Minibatches, Observations, conjugate, evidence, exact, variational
 from consilience.models import mlp
 from consilience.network import erdos_renyi, from_matrix, grid, ring, star
@@ -126,7 +127,7 @@ def heavy_arm(agents: int, steps: int = 5) -> Arm:
         return {**measured, "together": jnp.full(agents, measured["mean"].sum())}
 
     agent = variational(model, model.init(jax.random.key(1)))
-    return Arm(agent, draw, erdos_renyi(agents, 0.6, 3), measure, compare, data, steps)
+    return Arm(agent, draw, erdos_renyi(agents, 0.6, 3), measure, compare, lambda agents: data, steps)
 
 
 @pytest.mark.parametrize("agents", [2, 7, 9])

@@ -7,7 +7,7 @@ import pytest
 
 from consilience import run
 from consilience.config import Complete
-from consilience.engines.simulate import Progress
+from consilience.engines.arm import Progress
 from consilience.experiments import linear_regression, load, theorem_1
 from consilience.network import check
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from consilience.beliefs import Categorical
-from consilience.engines.simulate import Arm, Simulation, agent_key
+from consilience.engines.arm import Arm, agent_key
+from consilience.engines.simulate import Simulation
 from consilience.learners import exact
 from consilience.network import Asynchronous, Churn, Fixed, Gossip, Lossy, RotatingStar, erdos_renyi, star
 from consilience.theory import finite_information, mean_log_ratio, realised, stationary

@@ -1,10 +1,12 @@
-"""Where the agents of a simulation live: slots on a mesh of devices (cores, GPUs, hosts), and who works when.
+"""Where the agents of a simulation live: slots on a mesh of devices (cores, GPUs) of one host or many, and who works
+when.
 
-Agents are laid out in order, an equal share of the work on every device. Where the shares do not come out even, an
-agent is cut: it does the first steps of its round on one device and the rest on the one before (McNaughton's
-wrap-around rule). Lay all steps on a line and cut it into equal pieces, one a device; the agent at a device's left
-border is its first work, the one at its right border its last. Whenever a device has the work of two agents or more,
-the first part of a cut agent is over before its second begins, so one exchange in the middle of a round is enough.
+Agents are laid out in order, whole agents to hosts and on a host an equal share of the work to every device. Where the
+shares do not come out even, an agent is cut: it does the first steps of its round on one device and the rest on the
+one before (McNaughton's wrap-around rule). Lay all steps on a line and cut it into equal pieces, one a device; the
+agent at a device's left border is its first work, the one at its right border its last. Whenever a device has the work
+of two agents or more, the first part of a cut agent is over before its second begins, so one exchange in the middle of
+a round is enough. An agent, and its data, is never on two hosts.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import jax
 import numpy as np
+from jax.experimental import multihost_utils
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Int
 
@@ -36,21 +39,50 @@ class Placement(NamedTuple):
     work: Int[np.ndarray, "devices 2 pieces 3"]
     left: tuple[int, ...]
 
+    def here(self) -> Int[np.ndarray, "agents"]:
+        """The agents that are at home on this host."""
+        slots = self.numbers.shape[1]
+        devices = self.mesh.devices.reshape(-1)[self.home // slots]
+        return np.flatnonzero([device.process_index == jax.process_index() for device in devices])
+
     def spread(self, tree: Tree, leading: int = 0) -> Tree:
         """Put arrays with one row a slot, after some leading axes, where the slots are."""
         rows = NamedSharding(self.mesh, PartitionSpec(*(None,) * leading, AXIS))
-        placed: Tree = jax.device_put(tree, rows)
+
+        def put(x: Any) -> Any:
+            whole = np.asarray(x, jax.dtypes.canonicalize_dtype(np.asarray(x).dtype))
+            return jax.make_array_from_callback(whole.shape, rows, lambda part: whole[part])
+
+        placed: Tree = jax.tree.map(put, tree)
         return placed
 
-    def share(self, tree: Tree) -> Tree:
-        """Give arrays to all devices. Cores read the same memory: an array is there once, however many they are."""
-        whole = NamedSharding(self.mesh, PartitionSpec())
-        placed: Tree = jax.tree.map(lambda x: jax.device_put(_aligned(x), whole), tree)
-        return placed
+    def gather(self, x: Any) -> np.ndarray:
+        """The opposite, as a NumPy array of all slots, on every host."""
+        return np.asarray(x if x.is_fully_addressable else multihost_utils.process_allgather(x, tiled=True))
+
+    def give(self, tree: Any) -> Any:
+        """What this host has, to each of its devices: arrays with a row a device.
+
+        Cores read the same memory: on a host an array is there once, however many they are. Where hosts have more and
+        less, arrays are filled up with zeros to the longest.
+        """
+        leaves, structure = jax.tree.flatten(tree)
+        lengths = np.array([x.shape[0] if np.ndim(x) else 0 for x in leaves], np.int64)
+        if jax.process_count() > 1:
+            lengths = np.asarray(multihost_utils.process_allgather(lengths)).max(0)
+        rows = NamedSharding(self.mesh, PartitionSpec(AXIS))
+        mine = [device for device in self.mesh.devices.reshape(-1) if device.process_index == jax.process_index()]
+
+        def put(x: Any, length: int) -> Any:
+            own = _aligned(np.asarray(x), length)[None]
+            blocks = [jax.device_put(own, device) for device in mine]
+            return jax.make_array_from_single_device_arrays((self.mesh.size, *own.shape[1:]), rows, blocks)
+
+        return jax.tree.unflatten(structure, [put(x, int(length)) for x, length in zip(leaves, lengths, strict=True)])
 
 
 def place(agents: int, steps: int | None = None, devices: list[Any] | None = None, cut: bool = True) -> Placement:
-    """Light agents (no steps to divide) together on one device, heavy ones over all devices.
+    """Light agents (no steps to divide) together on one device of each host, heavy ones over all devices.
 
     Agents are cut where that evens out the work; or, where not all of them learn in every round, dealt out like cards.
 
@@ -58,13 +90,20 @@ def place(agents: int, steps: int | None = None, devices: list[Any] | None = Non
     >>> sorted(set(placed.numbers.reshape(-1).tolist())) == list(range(9))
     True
     """
-    devices = devices or (jax.devices() if steps is not None else jax.devices()[:1])
-    count = min(len(devices), agents)
-    mesh = jax.make_mesh((count,), (AXIS,), axis_types=(AxisType.Auto,), devices=devices[:count])
-    return Placement(mesh, *(_wrap_around if cut else _dealt_out)(agents, steps or 1, count))
+    of_host: dict[int, list[Any]] = {}
+    for device in devices or jax.devices():
+        of_host.setdefault(device.process_index, []).append(device)
+    each = min(min(map(len, of_host.values())), -(-agents // len(of_host)))
+    if steps is None and devices is None:
+        each = 1
+    chosen = [device for host in sorted(of_host) for device in of_host[host][:each]]
+    mesh = Mesh(np.array(chosen), (AXIS,), axis_types=(AxisType.Auto,))
+    if cut:
+        return Placement(mesh, *_wrap_around(agents, steps or 1, each, len(of_host)))
+    return Placement(mesh, *_dealt_out(agents, len(chosen)))
 
 
-def _dealt_out(agents: int, steps: int, devices: int) -> tuple[Any, ...]:
+def _dealt_out(agents: int, devices: int) -> tuple[Any, ...]:
     """Agent a on device a mod D, so that agents with consecutive numbers are spread evenly; turns say who works."""
     slots = -(-agents // devices)
     numbers = np.minimum(np.arange(slots) * devices + np.arange(devices)[:, None], agents - 1).astype(np.int32)
@@ -72,14 +111,16 @@ def _dealt_out(agents: int, steps: int, devices: int) -> tuple[Any, ...]:
     return numbers, home, np.zeros((devices, 2, 0, 3), np.int32), ()
 
 
-def _aligned(x: Any) -> Any:
-    """A copy of an array at an address from which JAX's CPU devices take it without another copy."""
-    if not isinstance(x, np.ndarray):
-        return x
-    room = np.empty(x.nbytes + ALIGNMENT, np.uint8)
+def _aligned(x: np.ndarray, length: int) -> np.ndarray:
+    """A copy of this length at an address from which JAX's CPU devices take it without another copy."""
+    shape = (length, *x.shape[1:]) if x.ndim else ()
+    room = np.empty(int(np.prod(shape)) * x.itemsize + ALIGNMENT, np.uint8)
     start = -room.ctypes.data % ALIGNMENT
-    copy = room[start : start + x.nbytes].view(x.dtype).reshape(x.shape)
-    copy[...] = x
+    copy = room[start : len(room) - ALIGNMENT + start].view(x.dtype).reshape(shape)
+    if x.ndim:
+        copy[: len(x)], copy[len(x) :] = x, 0
+    else:
+        copy[...] = x
     return copy
 
 
@@ -91,16 +132,20 @@ class _Share(NamedTuple):
     cut: bool
 
 
-def _wrap_around(agents: int, steps: int, devices: int) -> tuple[Any, ...]:
+def _wrap_around(agents: int, steps: int, each: int, hosts: int = 1) -> tuple[Any, ...]:
     """Slots, homes, work and cut borders; whole agents only where a device would have the work of fewer than two."""
-    piece = -(-agents * steps // devices)
-    if piece < 2 * steps or not agents % devices:
-        piece = -(-agents // devices) * steps
-    shares = [_share(agents, steps, device * piece, (device + 1) * piece) for device in range(devices)]
+    most = -(-agents // hosts)
+    piece = -(-most * steps // each)
+    if piece < 2 * steps or not most % each:
+        piece = -(-most // each) * steps
+    shares = []
+    for mine in np.array_split(np.arange(agents), hosts):
+        pieces = [(device * piece, (device + 1) * piece) for device in range(each)]
+        shares += [_share(mine.tolist() or [agents - 1], len(mine), steps, *piece_) for piece_ in pieces]
     slots = max(len(share.agents) for share in shares)
     # The last agent of a device always has its last slot, where the neighbour's part of it arrives; spare slots before.
     numbers = np.array([s.agents[:-1] + [s.agents[-1]] * (slots - len(s.agents) + 1) for s in shares], np.int32)
-    work = np.zeros((devices, 2, max(len(half) for s in shares for half in s.halves), 3), np.int32)
+    work = np.zeros((len(shares), 2, max(len(half) for s in shares for half in s.halves), 3), np.int32)
     home = np.zeros(agents, np.int32)
     for device, share in enumerate(shares):
         slot_of = [*range(len(share.agents) - 1), slots - 1]
@@ -112,9 +157,9 @@ def _wrap_around(agents: int, steps: int, devices: int) -> tuple[Any, ...]:
     return numbers, home, work, tuple(device for device, share in enumerate(shares) if share.cut)
 
 
-def _share(agents: int, steps: int, begin: int, end: int) -> _Share:
-    """The work between two points of the line on which agent a has the steps from a·steps to (a+1)·steps."""
-    begin, end = (min(point, agents * steps) for point in (begin, end))
+def _share(agents: list[int], count: int, steps: int, begin: int, end: int) -> _Share:
+    """The work between two points of the line on which the a-th of the agents has the steps a·steps to (a+1)·steps."""
+    begin, end = (min(point, count * steps) for point in (begin, end))
     mine = list(range(begin // steps, -(-end // steps)))
     early: list[tuple[int, int, int]] = []
     late: list[tuple[int, int, int]] = []
@@ -126,4 +171,5 @@ def _share(agents: int, steps: int, begin: int, end: int) -> _Share:
         early += [(number, first, middle)] if middle > first else []
         late += [(number, middle, first + doing)] if first + doing > middle else []
         time += doing
-    return _Share(mine or [agents - 1], (early, late), bool(mine) and mine[0] * steps < begin)
+    cut = bool(mine) and mine[0] * steps < begin
+    return _Share([agents[place_] for place_ in mine] or [agents[-1]], (early, late), cut)

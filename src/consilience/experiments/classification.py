@@ -16,7 +16,7 @@ from pydantic import Field, PositiveFloat
 from consilience.config import ArmName, Described, NetworkConfig, RunConfig
 from consilience.data import Dataset, Partition, by_feature, by_label, dirichlet, from_file, iid, load_dataset, shards
 from consilience.data.shuffle import shuffled
-from consilience.engines.simulate import Arm, Metrics, Progress, agent_key
+from consilience.engines.arm import Arm, Metrics, Progress, agent_key
 from consilience.errors import InputError
 from consilience.evaluate import confidence_by_label, disagreement, predictive, scores
 from consilience.learners.packing import packing_of
@@ -144,16 +144,15 @@ class Config(RunConfig):
 
 
 class Shared(NamedTuple):
-    """What every agent's draw and every evaluation reads: images once, however many agents.
+    """What draws and evaluations read on a host: the examples of its agents, once, however many, and the test set.
 
-    `order` lists the examples owner by owner; agent i holds `order[offset[i] : offset[i] + size[i]]`.
+    The examples are in the order of their owners; agent i holds `size[i]` of them from `offset[i]` on.
     """
 
     inputs: Any  # NumPy arrays, which become arrays of the program
     labels: Any
     test_inputs: Any
     test_labels: Any
-    order: Any
     offset: Any
     size: Any
 
@@ -237,7 +236,6 @@ def arms(config: Config) -> dict[str, Arm]:
         first = next(iter(schedules.values()))
         nobody = Network(sp.eye_array(setting.partition.agents), ALONE)
         schedules[ALONE] = nobody if isinstance(first, Network) else Unheard(first)
-    shared = shared_data(setting)
     initial = setting.model.init(jax.random.key(config.seed))
     options = Options(**config.learner.model_dump(include=set(Options._fields)))
     agent = variational(setting.model, initial, options)
@@ -251,20 +249,25 @@ def arms(config: Config) -> dict[str, Arm]:
     names = setting.dataset.label_names
     measure, compare = partial(_measure, apply, config.samples, names), partial(_compare, len(names))
     steps = config.learner.epochs * an_epoch
-    return {name: Arm(agent, draw, schedule, measure, compare, shared, steps) for name, schedule in schedules.items()}
+    data = partial(data_of, setting)
+    return {name: Arm(agent, draw, schedule, measure, compare, data, steps) for name, schedule in schedules.items()}
 
 
-def shared_data(setting: Setting) -> Shared:
-    """The arrays that all arms use."""
+def data_of(setting: Setting, agents: Int[np.ndarray, "agents"]) -> Shared:
+    """The examples of some agents, and the test set."""
     dataset, partition = setting.dataset, setting.partition
     sizes = partition.sizes()
+    here = np.zeros(partition.agents, bool)
+    here[agents] = True
+    mine = np.flatnonzero(here[partition.owner])
+    mine = mine[np.argsort(partition.owner[mine], kind="stable")]
+    held = np.where(here, sizes, 0)
     return Shared(
-        dataset.inputs,
-        dataset.labels,
+        dataset.inputs[mine],
+        dataset.labels[mine],
         dataset.test_inputs,
         dataset.test_labels,
-        np.argsort(partition.owner, kind="stable").astype(np.int32),
-        (np.cumsum(sizes) - sizes).astype(np.int32),
+        (np.cumsum(held) - held).astype(np.int32),
         sizes.astype(np.int32),
     )
 
@@ -274,7 +277,7 @@ def _draw(learner: LearnerConfig, steps: int, data: Shared, key: PRNGKeyArray, n
     places = jnp.arange(steps * learner.batch)
     epochs = jax.random.split(agent_key(key, number), learner.epochs)
     mine = jax.vmap(lambda own: shuffled(own, places, data.size[number]))(epochs)
-    chosen = data.order[data.offset[number] + mine].reshape(learner.epochs * steps, learner.batch)
+    chosen = (data.offset[number] + mine).reshape(learner.epochs * steps, learner.batch)
     an_epoch = steps * learner.batch
     most = {"own": data.size[number], "drawn": learner.epochs * an_epoch, "used": an_epoch}[learner.evidence]
     samples = jnp.minimum(data.size[number], most)

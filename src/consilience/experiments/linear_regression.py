@@ -14,7 +14,7 @@ from pydantic import Field, PositiveFloat
 
 from consilience.beliefs import Gaussian
 from consilience.config import Matrix, NetworkConfig, RunConfig
-from consilience.engines.simulate import Arm, Data, Metrics, Progress, agent_key, round_key
+from consilience.engines.arm import Arm, Data, Metrics, Progress, agent_key, round_key
 from consilience.errors import InputError
 from consilience.learners import Observations, conjugate
 from consilience.network import Network, check, from_matrix

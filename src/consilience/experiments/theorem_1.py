@@ -13,7 +13,7 @@ from pydantic import Field
 
 from consilience.beliefs import Categorical
 from consilience.config import ArmName, Complete, Grid, NetworkConfig, Ring, RunConfig, Star, WattsStrogatz
-from consilience.engines.simulate import Arm, Data, Metrics, Progress, agent_key
+from consilience.engines.arm import Arm, Data, Metrics, Progress, agent_key
 from consilience.errors import InputError
 from consilience.learners import exact
 from consilience.network import Network, check

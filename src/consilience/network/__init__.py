@@ -5,6 +5,7 @@ from consilience.network.files import read_network, read_turns, turns_as_csv
 from consilience.network.graphs import complete, erdos_renyi, grid, path, ring, star, watts_strogatz
 from consilience.network.network import Network, from_matrix, from_networkx
 from consilience.network.schedule import (
+    IDLE,
     Asynchronous,
     Churn,
     Fixed,
@@ -20,6 +21,7 @@ from consilience.network.schedule import (
 from consilience.network.weights import lazy, metropolis, uniform
 
 __all__ = [
+    "IDLE",
     "Asynchronous",
     "Churn",
     "Fixed",
