@@ -17,6 +17,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from consilience import __version__
 from consilience.errors import InputError
+from consilience.guard import LOST, NOT_ALL, Guard, end_without_waiting, guarded
+from consilience.hosts import Meeting
 
 app = typer.Typer(
     name="consilience",
@@ -27,12 +29,20 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+STOPPED = "stopped; carry on with: consilience resume {folder}"
 INTERRUPTED = 130  # what typer returns when Ctrl-C comes before a run has begun to play
 screen = Console()
 complaints = Console(stderr=True)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors (and what --json asks for).")]
+Coordinator = Annotated[
+    str | None, typer.Option(metavar="HOST:PORT", help="Several hosts: where the first one is reached by all.")
+]
+HostCount = Annotated[int | None, typer.Option("--hosts", help="Several hosts: how many.")]
+HostId = Annotated[int | None, typer.Option("--host-id", help="Several hosts: which one this is, from 0.")]
+HostTimeout = Annotated[int, typer.Option(min=1, help="Several hosts: seconds to wait for the others to come.")]
+DataDir = Annotated[Path | None, typer.Option(help="A folder with the dataset's files.")]
 Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Change a field, e.g. --set rounds=50 --set network.kind=ring."),
@@ -41,6 +51,14 @@ Settings = Annotated[
 
 def main() -> NoReturn:
     """Run the command; bad input ends in one line and exit code 2."""
+    try:
+        _obey()
+    except SystemExit as end:
+        end_without_waiting(end.code)
+        raise
+
+
+def _obey() -> NoReturn:
     try:
         code = app(standalone_mode=False)
         if code == INTERRUPTED:
@@ -78,33 +96,54 @@ def run(
     rounds: Annotated[int | None, typer.Option(help="How many rounds to play.")] = None,
     seed: Annotated[int | None, typer.Option(help="The first seed.")] = None,
     trust: Annotated[float | None, typer.Option(help="Star experiments: weight a that edges put on the hub.")] = None,
-    data_dir: Annotated[Path | None, typer.Option(help="A folder with the dataset's files.")] = None,
+    data_dir: DataDir = None,
     out: Annotated[Path | None, typer.Option(help="The run's folder [default: runs/EXPERIMENT-N].")] = None,
+    coordinator: Coordinator = None,
+    hosts: HostCount = None,
+    host_id: HostId = None,
+    host_timeout: HostTimeout = 60,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> int:
-    """Run an experiment; writes a folder with its configuration, record, summary and figures."""
-    _prepare()
+    """Run an experiment; writes a folder with its configuration, record, summary and figures.
+
+    On several hosts, start the same command on each, with its own --host-id (under SLURM or Open MPI without any of
+    the three): the agents are spread over all of them, and the first one keeps the folder.
+    """
+    guard = _prepare(Meeting(coordinator, hosts, host_id, host_timeout))
     from consilience import run as runs
     from consilience.experiments import load
+    from consilience.hosts import from_first
 
     options = {"rounds": rounds, "seed": seed, "networks.cooperating.trust": trust, "data_dir": data_dir}
     named = [f"{key}={value}" for key, value in options.items() if value is not None]
-    config = load(experiment, [*(settings or []), *named])
-    folder = out or runs.new_folder(config.experiment)
-    runs.begin(config, folder)
-    return _carry_on(folder, as_json, quiet)
+
+    def begin() -> str:
+        config = load(experiment, [*(settings or []), *named])
+        folder = out or runs.new_folder(config.experiment)
+        runs.begin(config, folder)
+        return str(folder)
+
+    return _carry_on(Path(from_first(begin)), as_json, quiet, guard, data_dir)
 
 
 @app.command()
 def resume(
     folder: Annotated[Path, typer.Argument(help="The folder of a run that was interrupted.")],
+    data_dir: DataDir = None,
+    coordinator: Coordinator = None,
+    hosts: HostCount = None,
+    host_id: HostId = None,
+    host_timeout: HostTimeout = 60,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> int:
-    """Carry an interrupted run on from its last checkpoint, with the numbers it would have had."""
-    _prepare()
-    return _carry_on(folder, as_json, quiet)
+    """Carry an interrupted run on from its last checkpoint, with the numbers it would have had.
+
+    On as many hosts as there are now, whatever their number was; only the first one needs the folder.
+    """
+    guard = _prepare(Meeting(coordinator, hosts, host_id, host_timeout))
+    return _carry_on(folder, as_json, quiet, guard, data_dir)
 
 
 @app.command()
@@ -290,22 +329,35 @@ def version(as_json: AsJson = False) -> None:
         screen.print(__version__, highlight=False)
 
 
-def _prepare() -> None:
-    """Set JAX up before anything imports it."""
+def _prepare(meeting: Meeting | None = None) -> Guard:
+    """Set JAX up before anything imports it, and meet the other hosts where there are any."""
+    from consilience.hosts import join
     from consilience.runtime import keep_compiled_programs, use_all_cores, use_large_pages
 
     use_large_pages()
     use_all_cores()
+    guard = Guard()
+    if meeting is not None:
+        meeting.check()
+        if meeting.several:
+            guard = guarded(NOT_ALL.format(hosts=meeting.hosts or "all", timeout=meeting.timeout), _complain)
+            join(meeting)
+            guard.if_lost(LOST.format(folder="RUN"))
     keep_compiled_programs()
+    return guard
 
 
-def _carry_on(folder: Path, as_json: bool, quiet: bool) -> int:
+def _carry_on(folder: Path, as_json: bool, quiet: bool, guard: Guard, data_dir: Path | None) -> int:
+    from jax.errors import JaxRuntimeError
+
+    from consilience import hosts
     from consilience import run as runs
 
-    config = runs.opened(folder)
-    shown = not (quiet or as_json)
+    guard.if_lost(LOST.format(folder=folder))
+    title = hosts.from_first(lambda: runs.opened(folder).model_dump(mode="json", include={"experiment", "rounds"}))
+    shown = not (quiet or as_json) and hosts.is_first()
     bar = Progress(
-        TextColumn(config.experiment),
+        TextColumn(title["experiment"]),
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("rounds  {task.fields[words]}"),
@@ -325,17 +377,27 @@ def _carry_on(folder: Path, as_json: bool, quiet: bool) -> int:
     before = signal.signal(signal.SIGINT, ask_to_stop)
     try:
         with bar:
-            task = bar.add_task("rounds", total=config.rounds, words="")
+            task = bar.add_task("rounds", total=title["rounds"], words="")
             summary = runs.carry_on(
-                folder, lambda played, words: bar.update(task, completed=played, words=words), lambda: bool(asked)
+                folder,
+                lambda played, words: bar.update(task, completed=played, words=words),
+                lambda: bool(asked),
+                data_dir,
             )
-    except runs.RunFailed as error:
-        _fail(str(error), 1)
-    except (runs.Stopped, KeyboardInterrupt):
-        _fail(f"stopped; carry on with: consilience resume {folder}", 1)
+    except (runs.RunFailed, runs.Stopped) as ended:  # the same on all hosts
+        hosts.leave()
+        _fail(str(ended) if isinstance(ended, runs.RunFailed) else STOPPED.format(folder=folder), 1)
+    except KeyboardInterrupt:
+        _fail(STOPPED.format(folder=folder), 1)
+    except JaxRuntimeError as error:
+        if hosts.count() == 1:
+            raise
+        _fail(f"{LOST.format(folder=folder)} ({_first_line(error)})", 1)
     finally:
         signal.signal(signal.SIGINT, before)
-    _show_summary(summary, folder, as_json, quiet)
+    if hosts.is_first():
+        _show_summary(summary, folder, as_json, quiet)
+    hosts.leave()
     return 0
 
 
@@ -356,8 +418,12 @@ def _print_json(value: Any) -> None:
     typer.echo(json.dumps(value, indent=2, allow_nan=False))
 
 
-def _fail(message: str, code: int) -> NoReturn:
+def _complain(message: str) -> None:
     complaints.print(f"[bold red]error:[/] {_escaped(message)}", highlight=False, soft_wrap=True)
+
+
+def _fail(message: str, code: int) -> NoReturn:
+    _complain(message)
     raise SystemExit(code)
 
 

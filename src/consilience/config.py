@@ -333,6 +333,11 @@ def _path(model: type[BaseModel], location: tuple[int | str, ...]) -> str:
     return ".".join(part for n, part in enumerate(parts) if n == 0 or part not in kinds or part in model.model_fields)
 
 
+def _is_path(key: str, value: Any) -> bool:
+    """Whether a field names a file: a dataset may be one of the user's own, or a name."""
+    return key in ("file", "data_dir", "replay") or (key == "dataset" and "." in str(value))
+
+
 def pinned(config: ConfigType) -> ConfigType:
     """The same description without any file that could change or move: matrices written out, paths made absolute."""
 
@@ -341,7 +346,7 @@ def pinned(config: ConfigType) -> ConfigType:
             if value.get("kind") == "matrix" and value.get("file"):
                 value = {**value, "W": read_network(value["file"]).W.toarray().tolist(), "file": None}
             return {
-                key: str(Path(inner).absolute()) if key in ("file", "data_dir") and inner else pin(inner)
+                key: str(Path(inner).absolute()) if inner and _is_path(key, inner) else pin(inner)
                 for key, inner in value.items()
                 if inner is not None
             }

@@ -2,7 +2,8 @@
 
 The folder holds `config.toml` (what to do), `run.json` (versions, seeds, status), `record.csv` (what happened), where
 a network changes `turns-ARM.csv` (who learns and who hears whom in every round),
-`checkpoint.safetensors` (where it stands), and, once finished, `summary.json` and `figures/`.
+`checkpoint.safetensors` (where it stands), and, once finished, `summary.json` and `figures/`. Of several hosts only the
+first touches the folder.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
@@ -26,12 +27,13 @@ from typing import Any
 import jax
 import numpy as np
 
+from consilience import hosts
 from consilience.checkpoint import load_checkpoint, save_checkpoint, write_atomically
 from consilience.config import RunConfig, pinned, to_toml
 from consilience.engines.arm import Arm, Metrics, Progress
 from consilience.engines.simulate import Simulation
 from consilience.errors import InputError
-from consilience.experiments import load, module_of
+from consilience.experiments import described, load, module_of
 from consilience.network import Network, turns_as_csv
 from consilience.record import Record, RecordWriter
 
@@ -106,23 +108,30 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def carry_on(
-    folder: Path, on_round: OnRound = lambda *_: None, stop: Callable[[], bool] = lambda: False
+    folder: Path,
+    on_round: OnRound = lambda *_: None,
+    stop: Callable[[], bool] = lambda: False,
+    data_dir: Path | None = None,
 ) -> dict[str, Any]:
     """Play the rounds that are left, from the last checkpoint, and report. Returns the summary.
 
     `on_round` is told the last round played and a few words on how it goes, now and then. Where `stop` comes to say
     yes, a checkpoint is written and `Stopped` raised. The numbers are those of a run that was never interrupted.
+    Several hosts call this together; the folder is the first one's, `data_dir` a host's own.
     """
-    config = opened(folder)
+    config = described(hosts.from_first(lambda: opened(folder).model_dump(mode="json", exclude_none=True)))
+    digest = _digest(config)
+    if data_dir is not None:
+        config = config.model_copy(update={"data_dir": data_dir})
     with jax.enable_x64(config.precision == "float64"):
         arms: dict[str, Arm] = module_of(config.experiment).arms(config)
-        with locked(folder):
+        with locked(folder) if hosts.is_first() else nullcontext():
             hours = _facts(folder).get("hours")
             before = hours if isinstance(hours, int | float) else 0.0
             began, status = time.monotonic(), "stopped"
             _note(folder, status="running")
             try:
-                _play_all(config, arms, folder, on_round, stop)
+                _play_all(config, digest, arms, folder, on_round, stop)
                 status = "finished"
             except RunFailed:
                 status = "failed"
@@ -130,7 +139,7 @@ def carry_on(
             finally:
                 spent = round(before + (time.monotonic() - began) / 3600, 4)
                 _note(folder, status=status, hours=spent, **{status: _now()})
-            return report(folder)
+            return report(folder) if hosts.is_first() else {}
 
 
 def report(folder: Path, to: Path | None = None) -> dict[str, Any]:
@@ -154,20 +163,14 @@ def report(folder: Path, to: Path | None = None) -> dict[str, Any]:
 
 
 def _play_all(
-    config: RunConfig, arms: dict[str, Arm], folder: Path, on_round: OnRound, stop: Callable[[], bool]
+    config: RunConfig, digest: str, arms: dict[str, Arm], folder: Path, on_round: OnRound, stop: Callable[[], bool]
 ) -> None:
     seeds = _seeds(config)
     simulations = {name: Simulation(arm) for name, arm in arms.items()}
-    progress: dict[str, Progress] = {name: simulation.start(seeds) for name, simulation in simulations.items()}
-    digest = _digest(config)
-    position: dict[str, Any] = {"round": 0, "record_bytes": 0, "digest": digest}
-    if (folder / CHECKPOINT).exists():
-        stored, position = load_checkpoint(folder / CHECKPOINT, _shapes(simulations, progress))
-        _check_position(position, digest, config, folder)
-        progress = {name: simulations[name].slots(stored[name]) for name in simulations}
+    progress, position = _where_it_stands(config, digest, simulations, folder)
     changing = any(not isinstance(arm.hears, Network) for arm in arms.values())
     heavy = any(arm.steps is not None for arm in arms.values())
-    record = RecordWriter(folder / RECORD, position["record_bytes"])
+    record = RecordWriter(folder / RECORD, position["record_bytes"]) if hosts.is_first() else None
     done = saved = position["round"]
     words = ""
     try:
@@ -180,41 +183,71 @@ def _play_all(
                 if changing:
                     columns["time"] = _times(simulation, recorded)
                 _refuse_nan(name, recorded, columns)
-                if recorded:
+                if recorded and record:
                     record.append(name, recorded, columns)
                 if recorded and name == next(iter(arms)) and "accuracy" in columns:
                     words = f"accuracy {columns['accuracy'][-1].mean():.1%}"
             done = stops[-1]
-            interrupted = stop()
+            interrupted = hosts.anywhere(stop())
             if done - saved >= config.checkpoint_every or done == config.rounds or interrupted:
-                position = {"round": done, "record_bytes": record.sync(), "digest": digest}
-                save_checkpoint(folder / CHECKPOINT, _in_order(simulations, progress), position)
+                position = {"round": done, "record_bytes": record.sync() if record else 0, "digest": digest}
+                _save(folder / CHECKPOINT, seeds, simulations, progress, position)
                 saved = done
             on_round(done, words)
             if interrupted and done < config.rounds:
                 raise Stopped(done)
     finally:
-        record.close()
+        if record:
+            record.close()
+
+
+def _where_it_stands(
+    config: RunConfig, digest: str, simulations: dict[str, Simulation], folder: Path
+) -> tuple[dict[str, Progress], dict[str, Any]]:
+    """Everybody's state and the position in the run: from the checkpoint, or at the start."""
+    seeds, file = _seeds(config), folder / CHECKPOINT
+    shapes = {name: simulation.shapes(seeds) for name, simulation in simulations.items()}
+    stored: Iterator[np.ndarray] | None = None
+
+    def position_of() -> dict[str, Any] | None:
+        nonlocal stored
+        if not file.exists():
+            return None
+        position, stored = load_checkpoint(file, shapes)
+        _check_position(position, digest, config, folder)
+        return position
+
+    position = hosts.from_first(position_of)
+    if position is None:
+        progress = {name: simulation.start(seeds) for name, simulation in simulations.items()}
+        return progress, {"round": 0, "record_bytes": 0, "digest": digest}
+
+    def restored(simulation: Simulation, shape: Any) -> Any:
+        array = next(stored) if stored is not None else np.zeros(shape.shape, shape.dtype)
+        return simulation.slots(hosts.same(array))
+
+    progress = {name: jax.tree.map(partial(restored, simulations[name]), shapes[name]) for name in sorted(shapes)}
+    return progress, position
+
+
+def _save(
+    file: Path, seeds: list[int], simulations: dict[str, Simulation], progress: dict[str, Progress], position: Any
+) -> None:
+    """Agents in order: a checkpoint does not depend on the devices, or hosts, that made it."""
+    shapes = {name: simulation.shapes(seeds) for name, simulation in simulations.items()}
+    # A tree made of a table has its leaves in the order of the names.
+    arrays = (simulations[name].agents(leaf) for name in sorted(progress) for leaf in jax.tree.leaves(progress[name]))
+    if hosts.is_first():
+        save_checkpoint(file, shapes, arrays, position)
+    else:
+        for _ in arrays:  # all hosts take part in bringing them together
+            pass
 
 
 def _times(simulation: Simulation, rounds: list[int]) -> np.ndarray:
     """The simulated clock at these rounds, the same for all agents."""
     times = np.array([simulation.schedule.turn(number).time for number in rounds])
     return np.repeat(times[:, None], simulation.schedule.agents, axis=1)
-
-
-def _shapes(simulations: dict[str, Simulation], progress: dict[str, Progress]) -> Any:
-    """What a checkpoint holds, without the numbers."""
-
-    def of(name: str, x: Any) -> jax.ShapeDtypeStruct:
-        return jax.ShapeDtypeStruct((len(x), simulations[name].schedule.agents, *x.shape[2:]), x.dtype)
-
-    return {name: jax.tree.map(partial(of, name), now) for name, now in progress.items()}
-
-
-def _in_order(simulations: dict[str, Simulation], progress: dict[str, Progress]) -> dict[str, Progress]:
-    """Agents in order: a checkpoint does not depend on the devices that made it."""
-    return {name: simulations[name].agents(now) for name, now in progress.items()}
 
 
 def _digest(config: RunConfig) -> str:
@@ -277,7 +310,9 @@ def _seeds(config: RunConfig) -> list[int]:
 
 
 def _note(folder: Path, **facts: Any) -> None:
-    """Add facts to run.json."""
+    """Add facts to run.json; the first host does."""
+    if not hosts.is_first():
+        return
     write_atomically(folder / RUN, (json.dumps({**_facts(folder), **facts}, indent=2) + "\n").encode())
 
 

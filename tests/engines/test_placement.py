@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 from consilience.engines.placement import _wrap_around
 
 
-@given(st.integers(1, 40), st.integers(1, 9), st.integers(1, 20))
-def test_every_step_is_played_once_and_in_order(agents, devices, steps):
-    devices = min(devices, agents)
-    numbers, home, work, left = _wrap_around(agents, steps, devices)
-    slots = numbers.shape[1]
+@given(st.integers(1, 40), st.integers(1, 9), st.integers(1, 20), st.integers(1, 4))
+def test_every_step_is_played_once_and_in_order(agents, each, steps, hosts):
+    each = min(each, math.ceil(agents / hosts))
+    numbers, home, work, left = _wrap_around(agents, steps, each, hosts)
+    devices, slots = numbers.shape
+    assert devices == hosts * each
     assert (np.sort(np.unique(numbers)) == np.arange(agents)).all()
     assert (numbers.reshape(-1)[home] == np.arange(agents)).all()
     where = {agent: [] for agent in range(agents)}
@@ -29,6 +30,7 @@ def test_every_step_is_played_once_and_in_order(agents, devices, steps):
         assert pieces[-1][1] * slots + pieces[-1][2] == home[agent]
         if pieces[0][1] != pieces[-1][1]:  # cut between two devices: all of the first part in the first half
             assert pieces[0][1] in left
+            assert pieces[0][1] // each == pieces[-1][1] // each  # on one host
             assert pieces[0][2] == 0
             assert pieces[-1][1:3] == (pieces[0][1] - 1, slots - 1)
             assert all(p[0] == 0 for p in pieces if p[1] == pieces[0][1])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -43,6 +43,11 @@ def load(source: str, settings: Iterable[str] = ()) -> RunConfig:
     values = read_toml(Path(source)) if from_file else {"experiment": source}
     if from_file and "experiment" not in values:
         raise InputError(f"experiment: is required, '{source}' does not say which one it describes")
+    return described(values, settings)
+
+
+def described(values: Mapping[str, Any], settings: Iterable[str] = ()) -> RunConfig:
+    """A run's description from its values, where they differ from those of the experiment that they name."""
     name = str(values["experiment"])
     experiment = _experiment(name)
     # Settings reach into the defaults too, so that `network.trust=0.3` keeps the default's kind.

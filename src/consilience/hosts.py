@@ -1,0 +1,179 @@
+"""Several hosts in one run: how they come together, and what they tell each other beside what agents say.
+
+The first host alone reads and writes the run's folder. Each host loads the data of its own agents.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from consilience.errors import InputError
+
+HEARTBEAT = 30  # seconds without a sign of life after which a host counts as lost
+FAREWELL = 600  # seconds that hosts wait for the first one to draw its figures
+Said = TypeVar("Said")
+
+
+class Meeting(NamedTuple):
+    """Where hosts meet (HOST:PORT of the first), how many they are, which one this is, and how long it waits (s).
+
+    >>> Meeting("10.0.0.1", 2, 0).check()
+    Traceback (most recent call last):
+    consilience.errors.InputError: coordinator: must be HOST:PORT, got '10.0.0.1'
+    """
+
+    coordinator: str | None = None
+    hosts: int | None = None
+    host_id: int | None = None
+    timeout: int = 60
+
+    def check(self) -> None:
+        """Refuse what cannot be a meeting."""
+        given = {"--coordinator": self.coordinator, "--hosts": self.hosts, "--host-id": self.host_id}
+        if missing := [name for name, value in given.items() if value is None]:
+            if len(missing) < len(given):
+                raise InputError(f"hosts: {', '.join(given)} go together, {' and '.join(missing)} not given")
+            return
+        assert self.coordinator is not None
+        assert self.hosts is not None
+        assert self.host_id is not None
+        name, found, port = self.coordinator.rpartition(":")
+        if not (found and name and port.isdecimal() and 0 < int(port) < 2**16):
+            raise InputError(f"coordinator: must be HOST:PORT, got '{self.coordinator}'")
+        if self.hosts < 1:
+            raise InputError(f"hosts: must be at least 1, got {self.hosts}")
+        if not 0 <= self.host_id < self.hosts:
+            raise InputError(f"host-id: must be 0 to {self.hosts - 1}, got {self.host_id}")
+
+    @property
+    def launcher(self) -> str | None:
+        """What started this process together with others, where no meeting is given."""
+        if self.coordinator is not None:
+            return None
+        slurm = ("SLURM_JOB_ID", "SLURM_STEP_NODELIST", "SLURM_PROCID", "SLURM_LOCALID")
+        if all(name in os.environ for name in slurm) and _number("SLURM_NTASKS") > 1:
+            return "slurm"
+        return "ompi" if "OMPI_MCA_orte_hnp_uri" in os.environ and _number("OMPI_COMM_WORLD_SIZE") > 1 else None
+
+    @property
+    def several(self) -> bool:
+        """Whether there are other hosts."""
+        return self.launcher is not None or (self.hosts or 1) > 1
+
+
+def join(meeting: Meeting) -> None:
+    """Meet the other hosts; from then on JAX sees the devices of all. Call it before JAX is first used."""
+    meeting.check()
+    if not meeting.several:
+        return
+    if meeting.coordinator is not None:
+        _check_port(meeting.coordinator) if meeting.host_id == 0 else _wait_for(meeting.coordinator, meeting.timeout)
+    import jax
+
+    jax.config.update("jax_cpu_collectives_implementation", "gloo")
+    jax.distributed.initialize(
+        meeting.coordinator,
+        meeting.hosts,
+        meeting.host_id,
+        cluster_detection_method=meeting.launcher,
+        initialization_timeout=meeting.timeout,
+        heartbeat_timeout_seconds=HEARTBEAT,
+        shutdown_timeout_seconds=FAREWELL,
+    )
+
+
+def leave() -> None:
+    """Part when all are done."""
+    if count() > 1:
+        import jax
+
+        jax.distributed.shutdown()
+
+
+def count() -> int:
+    """How many hosts there are."""
+    import jax
+
+    return int(jax.process_count())
+
+
+def is_first() -> bool:
+    """Whether this is the host that keeps the run's folder."""
+    import jax
+
+    return jax.process_index() == 0
+
+
+def from_first(f: Callable[[], Said]) -> Said:
+    """What f gives on the first host, where alone it is called (anything JSON can say); bad input is bad for all.
+
+    >>> from_first(lambda: {"round": 3})
+    {'round': 3}
+    """
+    if count() == 1:
+        return f()
+    text = b""
+    if is_first():
+        try:
+            text = json.dumps({"said": f()}).encode()
+        except InputError as error:
+            text = json.dumps({"refused": str(error)}).encode()
+    length = int(same(np.array(len(text))))
+    heard = json.loads(same(np.frombuffer(text.ljust(length), np.uint8)[:length]).tobytes())
+    if "refused" in heard:
+        leave()
+        raise InputError(heard["refused"])
+    said: Said = heard["said"]
+    return said
+
+
+def same(array: Any) -> np.ndarray:
+    """The first host's array, on all."""
+    from jax.experimental import multihost_utils
+
+    return np.asarray(array if count() == 1 else multihost_utils.broadcast_one_to_all(array))
+
+
+def anywhere(flag: bool) -> bool:
+    """Whether any host says yes; all have to ask."""
+    from jax.experimental import multihost_utils
+
+    return flag if count() == 1 else bool(np.asarray(multihost_utils.process_allgather(np.array(flag))).any())
+
+
+def _wait_for(address: str, timeout: int) -> None:
+    """JAX ends the process when nobody answers; here that is one line."""
+    name, _, port = address.rpartition(":")
+    until = time.monotonic() + timeout
+    while True:
+        try:
+            socket.create_connection((name.strip("[]"), int(port)), timeout=max(until - time.monotonic(), 1)).close()
+        except OSError as error:
+            if time.monotonic() >= until or isinstance(error, socket.gaierror):
+                why = error.strerror or error
+                raise InputError(f"coordinator: {address} does not answer ({why}); is host 0 running?") from None
+            time.sleep(min(0.5, max(until - time.monotonic(), 0)))
+        else:
+            return
+
+
+def _check_port(address: str) -> None:
+    port = int(address.rpartition(":")[2])
+    with socket.socket(socket.AF_INET6 if socket.has_ipv6 else socket.AF_INET) as test:
+        test.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            test.bind(("", port))
+        except OSError as error:
+            raise InputError(f"coordinator: port {port} cannot be used on this host: {error.strerror}") from None
+
+
+def _number(name: str) -> int:
+    text = os.environ.get(name, "")
+    return int(text) if text.isdecimal() else 0
