@@ -196,7 +196,8 @@ def theory(
     network: Annotated[
         str,
         typer.Argument(
-            help="A kind (star, grid, ring, complete, path, erdos-renyi, watts-strogatz), or W.csv / W.toml."
+            help="A kind (star, grid, ring, complete, path, erdos-renyi, watts-strogatz), W.csv / W.toml, or the "
+            "recorded turns of a network that changes, RUN/turns-ARM.csv."
         ),
     ],
     edges: Annotated[int | None, typer.Option(help="star: number of edge agents.")] = None,
@@ -228,6 +229,7 @@ def theory(
 ) -> None:
     """Print what the theory says of a network: v, lambda_max, gap, Lemma 1, and with a model K and Theorem 1."""
     from consilience import theory_report
+    from consilience.network.files import is_turns_file
 
     given = {
         "edges": edges,
@@ -242,10 +244,14 @@ def theory(
         "laziness": laziness,
         "seed": seed,
     }
-    built = theory_report.network_from(network, {name: value for name, value in given.items() if value is not None})
-    facts = theory_report.describe(built, rounds)
-    if model is not None:
-        facts |= theory_report.describe_model(built, model, facts, epsilon, delta, rounds)
+    options = {name: value for name, value in given.items() if value is not None}
+    if is_turns_file(network) and not options:
+        facts = theory_report.describe_turns(network, model)
+    else:
+        built = theory_report.network_from(network, options)
+        facts = theory_report.describe(built, rounds)
+        if model is not None:
+            facts |= theory_report.describe_model(built, model, facts, epsilon, delta, rounds)
     if as_json:
         _print_json(facts)
     else:

@@ -335,7 +335,7 @@ def _path(model: type[BaseModel], location: tuple[int | str, ...]) -> str:
 
 def _is_path(key: str, value: Any) -> bool:
     """Whether a field names a file: a dataset may be one of the user's own, or a name."""
-    return key in ("file", "data_dir", "replay") or (key == "dataset" and "." in str(value))
+    return key in ("file", "data_dir") or (key == "dataset" and "." in str(value))
 
 
 def pinned(config: ConfigType) -> ConfigType:

@@ -81,4 +81,30 @@ def _theorem_1(summary: dict[str, Any]) -> Table:
     return table(columns, rows, title)
 
 
-TABLES = {"linear-regression": _linear_regression, "theorem-1": _theorem_1}
+def _changing_rates(summary: dict[str, Any]) -> Table:
+    columns = ["network", "N", "K of W", "K realised", "measured", "any agent off", "in s.e.", "mixing window"]
+    rows = [
+        [
+            name,
+            row["agents"],
+            row["K_of_W"],
+            row["K_realised"],
+            row["rate_measured"],
+            f"{row['worst_difference_of_any_agent']:.2%}",
+            row.get("worst_in_standard_errors"),
+            row["mixing_window"],
+        ]
+        for name, row in summary["networks"].items()
+    ]
+    title = (
+        f"Decay after {summary['rounds']} turns, {summary['replicates']} seeds. K of W: as if nothing changed; off: an "
+        "agent's largest distance from its exact mean; mixing window: turns in which differences halve"
+    )
+    return table(columns, rows, title)
+
+
+TABLES = {
+    "linear-regression": _linear_regression,
+    "theorem-1": _theorem_1,
+    "changing-rates": _changing_rates,
+}

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from consilience.config import NETWORKS, read_toml, validate
 from consilience.errors import InputError, suggestion
-from consilience.network import Network, check, read_network
+from consilience.network import Network, Replay, check, read_network, read_turns
 from consilience.network.files import SUFFIXES
 from consilience.tables import table
 from consilience.theory import (
@@ -25,14 +25,17 @@ from consilience.theory import (
     log_ratio_bound,
     mean_log_ratio,
     mean_log_ratio_limit,
+    mixing_windows,
     rate,
+    realised,
     sample_size,
     stationary,
 )
 
 LEMMA_AGENTS = 500  # Lemma 1's sum needs dense powers of W
 SHOWN_AGENTS = 20
-NOT_HERE = ("matrix", "rotating-star")  # given as a file; not one network
+PER_AGENT = ("v", "mean_log_ratio", "mean_log_ratio_limit", "realised_centrality", "mean_log_ratio_pooled")
+NOT_HERE = ("matrix", "rotating-star")  # given as a file; not one network, but its turns are
 
 
 def network_from(source: str, options: dict[str, Any]) -> Network:
@@ -80,6 +83,42 @@ def describe(network: Network, rounds: int = 1000) -> dict[str, Any]:
     return facts
 
 
+def describe_turns(file: str, model: Path | None = None) -> dict[str, Any]:
+    """What the recorded turns of a run made of everybody's evidence; with a model of hypotheses, the rate too."""
+    turns = read_turns(file)
+    if not turns:
+        raise InputError(f"turns: '{file}' has no rounds")
+    agents = 1 + max(
+        int(part.max(initial=0)) for turn in turns for part in (turn.learners, turn.receivers, turn.senders)
+    )
+    schedule = Replay(agents, turns)
+    after = realised(schedule, len(turns))
+    ages = np.concatenate([turn.ages[turn.receivers != turn.senders] for turn in turns])
+    windows = mixing_windows(schedule, len(turns)) if schedule.most.age == 0 else []
+    facts: dict[str, Any] = {
+        "turns": len(turns),
+        "agents": agents,
+        "learners_a_turn": sum(len(turn.learners) for turn in turns) / len(turns),
+        "messages_a_turn": len(ages) / len(turns),
+        "mean_age": float(ages.mean()) if len(ages) else None,
+        "oldest_age": int(ages.max(initial=0)),
+        "contraction": after.contraction,
+        "mixing_window": max(windows) if windows else None,
+        "spread": after.spread,
+        "realised_centrality": after.centrality.tolist(),
+    }
+    if model is None:
+        return facts
+    values = read_toml(model)
+    if "likelihoods" not in values:
+        raise InputError(f"model: '{model}' must have a key 'likelihoods' to tell the rate of recorded turns")
+    tables, truth = _hypotheses(agents, values)
+    information = finite_information(tables, truth)
+    K, hardest = rate(after.centrality, information, truth)
+    means = after.mean_log_ratio(information[:, hardest])
+    return facts | {"K": K, "hardest": hardest, "mean_log_ratio_pooled": means.tolist()}
+
+
 def describe_model(
     network: Network, file: Path, facts: dict[str, Any], epsilon: float | None, delta: float, rounds: int
 ) -> dict[str, Any]:
@@ -109,10 +148,7 @@ def describe_model(
 def _finite_model(
     network: Network, values: dict[str, Any], facts: dict[str, Any], epsilon: float | None, delta: float
 ) -> tuple[dict[str, Any], Any]:
-    tables = _per_agent(network, values, "likelihoods", "hypotheses × outcomes")
-    truth = values.get("truth", 0)
-    if isinstance(truth, bool) or not (isinstance(truth, int) and 0 <= truth < tables.shape[1]):
-        raise InputError(f"truth: must be the number of a hypothesis, 0 to {tables.shape[1] - 1}, got {truth!r}")
+    tables, truth = _hypotheses(network.agents, values)
     information = finite_information(tables, truth)
     K, hardest = rate(np.array(facts["v"]), information, truth)
     C, allowance = log_ratio_bound(tables), K / 2 if epsilon is None else epsilon
@@ -135,8 +171,16 @@ def _finite_model(
     return told, information[:, hardest]
 
 
+def _hypotheses(agents: int, values: dict[str, Any]) -> tuple[Any, int]:
+    tables = _per_agent(agents, values, "likelihoods", "hypotheses × outcomes")
+    truth = values.get("truth", 0)
+    if isinstance(truth, bool) or not (isinstance(truth, int) and 0 <= truth < tables.shape[1]):
+        raise InputError(f"truth: must be the number of a hypothesis, 0 to {tables.shape[1] - 1}, got {truth!r}")
+    return tables, truth
+
+
 def _gaussian_model(network: Network, values: dict[str, Any], facts: dict[str, Any]) -> tuple[dict[str, Any], Any]:
-    moments = _per_agent(network, values, "second_moments", "d × d")
+    moments = _per_agent(network.agents, values, "second_moments", "d × d")
     v, d = np.array(facts["v"]), moments.shape[1]
     if moments.shape[2] != d or np.abs(moments - moments.transpose(0, 2, 1)).max() > 1e-9 * np.abs(moments).max():
         raise InputError("second_moments: every agent's must be a symmetric matrix")
@@ -156,14 +200,14 @@ def _gaussian_model(network: Network, values: dict[str, Any], facts: dict[str, A
     return told, information
 
 
-def _per_agent(network: Network, values: dict[str, Any], key: str, rest: str) -> Any:
+def _per_agent(agents: int, values: dict[str, Any], key: str, rest: str) -> Any:
     """A three-dimensional table with an entry for each agent."""
     try:
         array = np.array(values[key], dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         raise InputError(f"{key}: must hold numbers, agents × {rest}, every agent alike") from None
-    if array.ndim != 3 or array.shape[0] != network.agents or not array.size:
-        raise InputError(f"{key}: must be {network.agents} agents × {rest}, got {' × '.join(map(str, array.shape))}")
+    if array.ndim != 3 or array.shape[0] != agents or not array.size:
+        raise InputError(f"{key}: must be {agents} agents × {rest}, got {' × '.join(map(str, array.shape))}")
     if not np.isfinite(array).all():
         place = ", ".join(str(i) for i in np.argwhere(~np.isfinite(array))[0])
         raise InputError(f"{key}: must be finite, got {array[~np.isfinite(array)][0]} at [{place}]")
@@ -174,7 +218,7 @@ def as_tables(facts: dict[str, Any]) -> list[Table]:
     """The same for a person: the network, its agents, and its model where there is one."""
     plain = {key: value for key, value in facts.items() if not isinstance(value, list)}
     names = facts.get("names") or range(facts["agents"])
-    per_agent = [key for key in ("v", "mean_log_ratio", "mean_log_ratio_limit") if key in facts]
+    per_agent = [key for key in PER_AGENT if key in facts]
     rows = [[str(name), *(facts[key][i] for key in per_agent)] for i, name in enumerate(names)]
     left = len(rows) - SHOWN_AGENTS
     title = f"The first {SHOWN_AGENTS} agents; --json gives all" if left > 0 else None

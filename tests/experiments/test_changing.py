@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from consilience import run
+from consilience import run, theory_report
 from consilience.errors import InputError
-from consilience.experiments import load
+from consilience.experiments import coins, load
 from consilience.network import Lossy, Schedule, read_turns, ring, turns_as_csv
 from consilience.network.schedule import Fixed
 from consilience.record import Record
@@ -83,3 +83,34 @@ def test_a_network_that_never_connects_is_explained(tmp_path):
     settings = ["rounds=2", "networks.cooperating.changes.gossip=edge"]
     with pytest.raises(InputError, match="schedule: over 2 rounds agent"):
         run.begin(load("churn-digits", settings), tmp_path / "run")
+
+
+@pytest.fixture(scope="module")
+def rates(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "rates"
+    run.begin(load("changing-rates", ["rounds=150", "replicates=300", "points=6"]), folder)
+    return folder, run.carry_on(folder)
+
+
+def test_measured_rates_are_those_that_the_realised_turns_predict(rates):
+    _, summary = rates
+    assert len(summary["networks"]) == 5
+    for row in summary["networks"].values():
+        assert row["worst_in_standard_errors"] < 5
+        assert row["measured_over_realised"] == pytest.approx(1, abs=0.1)
+
+
+def test_the_theory_of_recorded_turns(rates, tmp_path):
+    folder, summary = rates
+    config = load("changing-rates")
+    for name, row in summary["networks"].items():
+        told = theory_report.describe_turns(str(folder / f"turns-{name}.csv"))
+        np.testing.assert_allclose(told["realised_centrality"], row["realised_centrality"])
+        assert told["mixing_window"] == row["mixing_window"]
+    tables = coins.tables_for(config, 9).tolist()
+    (tmp_path / "model.toml").write_text(f"likelihoods = {tables}\ntruth = 0\n")
+    told = theory_report.describe_turns(str(folder / "turns-lossy star.csv"), tmp_path / "model.toml")
+    assert told["K"] == pytest.approx(summary["networks"]["lossy star"]["K_realised"])
+    (tmp_path / "model.toml").write_text("noise = 1.0\n")
+    with pytest.raises(InputError, match="must have a key 'likelihoods'"):
+        theory_report.describe_turns(str(folder / "turns-lossy star.csv"), tmp_path / "model.toml")

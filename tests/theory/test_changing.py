@@ -10,7 +10,7 @@ from consilience.engines.arm import Arm, agent_key
 from consilience.engines.simulate import Simulation
 from consilience.learners import exact
 from consilience.network import Asynchronous, Churn, Fixed, Gossip, Lossy, RotatingStar, erdos_renyi, star
-from consilience.theory import finite_information, mean_log_ratio, realised, stationary
+from consilience.theory import finite_information, mean_log_ratio, mixing_windows, realised, realised_at, stationary
 
 N = 6
 GRAPH = erdos_renyi(N, 0.7, 1)
@@ -54,6 +54,21 @@ def test_the_predicted_rate_is_the_measured_one(schedule):
     predicted = realised(schedule, rounds).mean_log_ratio(INFORMATION)
     error = 5 * ratio.std(0) / len(seeds) ** 0.5
     assert (np.abs(ratio.mean(0) - predicted) < error + 1e-9).all()
+
+
+def test_histories_and_windows():
+    lossy = Lossy(Fixed(GRAPH), 0.5)
+    for after, turns in zip(realised_at(lossy, [3, 40]), (3, 40), strict=True):
+        alone = realised(lossy, turns)
+        np.testing.assert_array_equal(after.counts, alone.counts)
+        assert after.contraction == alone.contraction
+    windows = mixing_windows(lossy, 40, level=0.5)
+    product, length = np.eye(N), windows[0]
+    for number in range(1, length + 1):
+        product = lossy.turn(number).matrix(N) @ product
+    apart = max(np.abs(one - other).sum() / 2 for one in product for other in product)
+    assert apart <= 0.5
+    assert sum(windows) <= 40
 
 
 def test_agents_that_never_meet_do_not_mix():

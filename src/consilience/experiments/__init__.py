@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from consilience.config import RunConfig, override, read_toml, validate
 from consilience.errors import InputError, suggestion
-from consilience.experiments import classification, linear_regression, theorem_1
+from consilience.experiments import changing_rates, classification, linear_regression, theorem_1
 from consilience.experiments.presets import PRESETS
 
 
@@ -24,6 +24,7 @@ class Experiment(NamedTuple):
 EXPERIMENTS: dict[str, Experiment] = {
     "linear-regression": Experiment(linear_regression.SUMMARY, linear_regression, {}),
     "theorem-1": Experiment(theorem_1.SUMMARY, theorem_1, {}),
+    "changing-rates": Experiment(changing_rates.SUMMARY, changing_rates, {}),
     **{name: Experiment(summary, classification, values) for name, (summary, values) in PRESETS.items()},
 }
 

@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 from pydantic import Field
 
-from consilience.beliefs import Categorical
-from consilience.config import ArmName, Complete, Grid, NetworkConfig, Ring, RunConfig, Star, WattsStrogatz
-from consilience.engines.arm import Arm, Data, Metrics, Progress, agent_key
-from consilience.errors import InputError
-from consilience.learners import exact
+from consilience.config import ArmName, Complete, Grid, NetworkConfig, Ring, Star, WattsStrogatz
+from consilience.engines.arm import Arm, Data, Metrics, Progress
+from consilience.experiments.coins import TRUTH, Coins, arm_of, tables_for
 from consilience.network import Network, check
 from consilience.record import Record
 from consilience.theory import (
@@ -29,23 +26,20 @@ from consilience.theory import (
     stationary,
     wrong_hypotheses,
 )
-from consilience.theory.information import check_likelihoods
 from consilience.theory.rate import log_ratio_bound
 
 SUMMARY = "Theorem 1 on finite hypotheses: measured decay against K, and how often the bound's event holds"
-TRUTH = 0
 SETTLED = (
     10  # from this round on −log b(θ) is shown as a rate; before, the truth does not have nearly all of the belief
 )
 
 
-class Config(RunConfig):
-    """Every agent tosses a coin that is bent under one hypothesis only; hypothesis 0 is true."""
+class Config(Coins):
+    """Coins over several networks, and Theorem 1's promise."""
 
     experiment: Literal["theorem-1"] = "theorem-1"
     rounds: int = Field(10_000, ge=4)
     replicates: int = Field(1000, ge=1)
-    points: int = Field(24, ge=2, description="recorded rounds, evenly spaced in log n, from round 4 to the last")
     checkpoint_every: int = Field(2000, ge=1)
     networks: dict[ArmName, NetworkConfig] = Field(
         {
@@ -57,18 +51,8 @@ class Config(RunConfig):
         },
         min_length=1,
     )
-    hypotheses: int = Field(4, ge=2, description="|Θ|; wrong hypothesis k is told from the truth by agents j ≡ k−1")
-    straight: float = Field(0.1, gt=0, lt=1, description="probability of outcome 1 where the hypothesis says nothing")
-    bent: float = Field(0.9, gt=0, lt=1, description="probability of outcome 1 where the hypothesis bends the coin")
-    likelihoods: list[list[list[float]]] | None = Field(
-        None, description="own tables ℓ_j(y|θ) instead: agents × hypotheses × outcomes"
-    )
     delta: float = Field(0.05, gt=0, lt=1)
     epsilon: float = Field(0.75, gt=0, lt=1, description="ε of Theorem 1, as a share of K")
-
-    def recorded_rounds(self) -> list[int]:
-        """Evenly spaced in log n."""
-        return [int(n) for n in np.unique(np.geomspace(4, self.rounds, self.points).round().astype(int))]
 
 
 class Prediction(NamedTuple):
@@ -85,35 +69,6 @@ class Prediction(NamedTuple):
     n_certain: int | None
     wrong: list[int]
     information: Float[np.ndarray, "agents"]
-
-
-class Outcome(NamedTuple):
-    """What one agent saw in one round."""
-
-    agent: Int[Array, ""]
-    y: Int[Array, ""]
-
-
-def tables_for(config: Config, agents: int) -> Float[np.ndarray, "agents hypotheses outcomes"]:
-    """ℓ_j(y | θ) for every agent."""
-    if config.likelihoods is not None:
-        try:
-            tables = np.array(config.likelihoods, dtype=np.float64)
-        except ValueError:
-            raise InputError("likelihoods: every agent needs the same number of hypotheses and outcomes") from None
-        if tables.ndim != 3 or not tables.size:
-            raise InputError("likelihoods: must be agents × hypotheses × outcomes")
-        if len(tables) != agents:
-            raise InputError(f"likelihoods: must have a table for each of {agents} agents, got {len(tables)}")
-        check_likelihoods(tables)
-        return tables
-    if agents < config.hypotheses - 1:
-        raise InputError(
-            f"hypotheses: {config.hypotheses - 1} wrong ones need as many agents to reject them, got {agents} agents"
-        )
-    bends = np.arange(agents)[:, None] % (config.hypotheses - 1) + 1 == np.arange(config.hypotheses)
-    one = np.where(bends, config.bent, config.straight)
-    return np.stack([1 - one, one], axis=-1)
 
 
 def predict(config: Config) -> dict[str, Prediction]:
@@ -161,16 +116,6 @@ def arms(config: Config) -> dict[str, Arm]:
 
 
 def _arm(config: Config, network: Network, theory: Prediction) -> Arm:
-    tables = jnp.array(tables_for(config, network.agents))
-    log_tables, below = jnp.log(tables), jnp.cumsum(tables[:, TRUTH], axis=-1)[:, :-1]
-
-    def draw(data: Data, key: PRNGKeyArray, number: Int[Array, ""]) -> Outcome:
-        # By the distribution function: four times cheaper than jax.random.categorical, which takes logarithms.
-        return Outcome(number, jnp.sum(jax.random.uniform(agent_key(key, number)) >= below[number]))
-
-    def log_likelihood(seen: Outcome) -> Float[Array, "hypotheses"]:
-        return log_tables[seen.agent, :, seen.y]
-
     wrong = jnp.array(theory.wrong)
 
     def measure(data: Data, progress: Progress, number: Int[Array, ""], key: PRNGKeyArray) -> Metrics:
@@ -186,8 +131,7 @@ def _arm(config: Config, network: Network, theory: Prediction) -> Arm:
         """The event holds where it does for every agent."""
         return {**measured, "event": jnp.full_like(measured["event"], measured["event"].min())}
 
-    agent = exact(Categorical.uniform(log_tables.shape[1]), log_likelihood)
-    return Arm(agent, draw, network, measure, compare)
+    return arm_of(tables_for(config, network.agents), network, measure, compare)
 
 
 def _share_of_wrong_picks(log_b: Float[Array, "k"], wrong: Int[Array, "wrong"]) -> Float[Array, ""]:

@@ -21,11 +21,11 @@ from consilience.network.schedule import (
 from consilience.network.weights import lazy, metropolis, uniform
 
 __all__ = [
-    "IDLE",
     "Asynchronous",
     "Churn",
     "Fixed",
     "Gossip",
+    "IDLE",
     "Lossy",
     "Network",
     "Replay",

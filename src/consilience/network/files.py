@@ -70,6 +70,15 @@ def read_turns(file: str | Path) -> list[Turn]:
         raise InputError(f"turns: '{file}' is not a file of turns: {error}") from None
 
 
+def is_turns_file(file: str | Path) -> bool:
+    """Whether a file begins as `turns_as_csv` writes it."""
+    try:
+        with Path(file).open(encoding="utf-8") as lines:
+            return lines.readline().strip() == ",".join(TURNS_HEADER)
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
 def _turn(rows: list[list[str]]) -> Turn:
     learners = [int(row[2]) for row in rows if row[3] == LEARNS]
     heard = [row for row in rows if row[3] not in ("", LEARNS)]

@@ -9,11 +9,12 @@ from typing import Any
 from consilience.config import RunConfig
 from consilience.experiments import module_of
 from consilience.record import Record
-from consilience.report import classification, linear_regression, theorem_1
+from consilience.report import changing_rates, classification, linear_regression, theorem_1
 
 FIGURES: dict[str, Callable[[Any, Record, Path], list[Path]]] = {
     "linear_regression": linear_regression.draw,
     "theorem_1": theorem_1.draw,
+    "changing_rates": changing_rates.draw,
     "classification": classification.draw,
 }
 

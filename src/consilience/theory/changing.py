@@ -7,6 +7,7 @@ they are entries of the ergodic product W_n ⋯ W_t, and an agent that does not 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -49,12 +50,18 @@ def realised(schedule: Schedule, turns: int) -> Realised:
     >>> bool(np.allclose(realised(Fixed(star(4, 0.5)), 2000).centrality, stationary(star(4, 0.5)), atol=1e-3))
     True
     """
+    return realised_at(schedule, [turns])[0]
+
+
+def realised_at(schedule: Schedule, rounds: Sequence[int]) -> list[Realised]:
+    """The same after each of these turns."""
     agents = schedule.agents
     counts = np.zeros((agents, agents))
     product: np.ndarray | None = np.eye(agents) if schedule.most.age == 0 else None
     memory = schedule.most.age + 1
     said = np.zeros((memory, agents, agents))  # what everybody said, the newest first
-    for number in range(1, turns + 1):
+    wanted = {}
+    for number in range(1, max(rounds) + 1):
         turn = schedule.turn(number)
         counts[turn.learners, turn.learners] += 1
         said[1:, turn.learners] = said[:-1, turn.learners]
@@ -65,9 +72,31 @@ def realised(schedule: Schedule, turns: int) -> Realised:
             counts[hearing] = np.add.reduceat(heard, begin, axis=0)
         if product is not None:
             product = turn.matrix(agents) @ product
-    centrality = counts.mean(0) / turns
-    spread = float(np.abs(counts / turns - centrality).max() / max(centrality.max(), 1e-300))
-    return Realised(turns, counts, centrality, spread, None if product is None else _dobrushin(product))
+        if number in rounds:
+            centrality = counts.mean(0) / number
+            spread = float(np.abs(counts / number - centrality).max() / max(centrality.max(), 1e-300))
+            forgotten = None if product is None else _dobrushin(product)
+            wanted[number] = Realised(number, counts.copy(), centrality, spread, forgotten)
+    return [wanted[number] for number in rounds]
+
+
+def mixing_windows(schedule: Schedule, turns: int, level: float = 0.5) -> list[int]:
+    """How many turns it takes, one window after another, until the product of their W_t contracts to `level`.
+
+    Within a window any two agents' shares of what anybody said come closer by at least that factor (Dobrushin's
+    coefficient), so the longest window bounds how fast the network forgets who said what. Ages are not looked at.
+
+    >>> from consilience.network import Fixed, complete
+    >>> mixing_windows(Fixed(complete(4)), turns=3)
+    [1, 1, 1]
+    """
+    lengths, product, length = [], np.eye(schedule.agents), 0
+    for number in range(1, turns + 1):
+        product, length = schedule.turn(number).matrix(schedule.agents) @ product, length + 1
+        if _dobrushin(product) <= level:
+            lengths.append(length)
+            product, length = np.eye(schedule.agents), 0
+    return lengths
 
 
 def _dobrushin(P: Float[np.ndarray, "agents agents"]) -> float:
