@@ -7,19 +7,10 @@ from hypothesis import strategies as st
 
 from consilience.errors import InputError
 from consilience.network import erdos_renyi, from_matrix, grid, ring, star
-from consilience.network.schedule import (
-    Asynchronous,
-    Churn,
-    Fixed,
-    Gossip,
-    Lossy,
-    Replay,
-    RotatingStar,
-    Turn,
-    check_turn,
-    check_union,
-    union_of,
-)
+from consilience.network.clocks import Asynchronous
+from consilience.network.schedule import Churn, Fixed, Gossip, Lossy, Replay, RotatingStar
+from consilience.network.turns import Turn, check_turn
+from consilience.network.union import check_union, union_of
 
 GRAPHS = [ring(5, directed=True), star(6, 0.3), grid(2, 3), erdos_renyi(8, 0.6, 1)]
 EVERY = [

@@ -13,7 +13,8 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from consilience.engines.placement import Placement
-from consilience.network.schedule import Most, Turn
+from consilience.network.schedule import Most
+from consilience.network.turns import Turn
 
 
 class Plan(NamedTuple):

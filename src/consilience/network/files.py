@@ -13,7 +13,8 @@ import numpy as np
 
 from consilience.errors import InputError
 from consilience.network.network import Network, from_matrix
-from consilience.network.schedule import Schedule, Turn
+from consilience.network.schedule import Schedule
+from consilience.network.turns import Turn
 
 SUFFIXES = (".csv", ".toml")
 TURNS_HEADER = ["round", "time", "agent", "hears", "weight", "age"]
