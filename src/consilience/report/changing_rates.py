@@ -6,19 +6,14 @@ from pathlib import Path
 
 from consilience.experiments.changing_rates import Config, predict
 from consilience.record import Record
-from consilience.report.style import CYCLE, canvas, finish
+from consilience.report.style import CYCLE, finish, small_multiples
 
 
 def draw(config: Config, record: Record, folder: Path) -> list[Path]:
     """Decay against what the realised W_t predict, for every network."""
-    names = record.arms()
-    columns = min(len(names), 3)
-    rows = -(-len(names) // columns)
-    figure, panels = canvas(rows, columns, 3.5 * columns, 3.0 * rows + 1.2)
-    for spare in panels[len(names) :]:
-        spare.remove()
+    figure, panels = small_multiples(len(record.arms()))
     theory = predict(config)
-    for axes, name in zip(panels, names, strict=False):
+    for axes, name in zip(panels, record.arms(), strict=True):
         rounds, measured, told = record.rounds(name), record.select(name, "log_ratio"), theory[name]
         axes.plot(rounds, measured[:, 1:], ".", color=CYCLE[0], ms=4, alpha=0.7)
         axes.plot(rounds, measured[:, 0], ".", color=CYCLE[0], ms=4, alpha=0.7, label="measured (1/n) log q(θ*)/q(θ)")

@@ -32,6 +32,16 @@ def canvas(rows: int, columns: int, width: float, height: float, sharey: bool = 
         return figure, list(figure.subplots(rows, columns, squeeze=False, sharey=sharey).flat)
 
 
+def small_multiples(count: int) -> tuple[Any, list[Any]]:
+    """A figure with this many panels, three in a row."""
+    columns = min(count, 3)
+    rows = -(-count // columns)
+    figure, panels = canvas(rows, columns, 3.5 * columns, 3.0 * rows + 1.2)
+    for spare in panels[count:]:
+        spare.remove()
+    return figure, panels[:count]
+
+
 def finish(figure: Figure, caption: str, file: Path) -> Path:
     """Write the figure with its caption (what to see in it) below."""
     with mpl.rc_context(LOOK):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from consilience.experiments.theorem_1 import SETTLED, Config, exact_means, predict
 from consilience.record import Record
-from consilience.report.style import CYCLE, canvas, finish
+from consilience.report.style import CYCLE, canvas, finish, small_multiples
 
 
 def draw(config: Config, record: Record, folder: Path) -> list[Path]:
@@ -15,14 +15,9 @@ def draw(config: Config, record: Record, folder: Path) -> list[Path]:
 
 
 def _decay(config: Config, record: Record, file: Path) -> Path:
-    names = record.arms()
-    columns = min(len(names), 3)
-    rows = -(-len(names) // columns)
-    figure, panels = canvas(rows, columns, 3.5 * columns, 3.0 * rows + 1.2)
-    for spare in panels[len(names) :]:
-        spare.remove()
+    figure, panels = small_multiples(len(record.arms()))
     theory = predict(config)
-    for axes, name in zip(panels, names, strict=False):
+    for axes, name in zip(panels, record.arms(), strict=True):
         rounds = record.rounds(name)
         exact = exact_means(config, name, theory[name], rounds.tolist())
         for metric, first, mark, colour, label in (
