@@ -18,7 +18,7 @@ def draw(config: Config, record: Record, folder: Path) -> list[Path]:
     counts = partition_of(config, dataset, agents).counts(dataset.labels, len(dataset.label_names))
     centre = int((counts > 0).sum(1).argmax())
     figures = [
-        _accuracy(record, centre, folder / "accuracy.png"),
+        _accuracy(record, counts, centre, folder / "accuracy.png"),
         _partition(counts, dataset.label_names, folder / "partition.png"),
     ]
     if any(described.changes and described.changes.clocks for described in config.networks.values()):
@@ -29,26 +29,34 @@ def draw(config: Config, record: Record, folder: Path) -> list[Path]:
     return figures
 
 
-def _accuracy(record: Record, centre: int, file: Path) -> Path:
-    arms = record.arms()
+def _accuracy(record: Record, counts: np.ndarray, centre: int, file: Path) -> Path:
+    """Everybody's accuracy over rounds; where one agent is better informed than all others, beside the others'."""
+    arms, held = record.arms(), (counts > 0).sum(1)
+    informed = held[centre] > np.delete(held, centre).max(initial=0)
     figure, panels = canvas(1, len(arms), 4.6 * len(arms) + 0.6, 4.4, sharey=True)
     for axes, arm in zip(panels, arms, strict=True):
         rounds, accuracy = record.rounds(arm), record.select(arm, "accuracy")
-        edges = np.delete(accuracy, centre, axis=1)
-        if edges.size:
-            axes.fill_between(rounds, edges.min(1), edges.max(1), color=CYCLE[1], alpha=0.2, lw=0)
-            axes.plot(rounds, edges.mean(1), color=CYCLE[1], label="edges (mean, range)")
-        axes.plot(rounds, accuracy[:, centre], color=CYCLE[0], label="centre")
-        axes.plot(rounds, accuracy.mean(1), color="black", lw=2, label="average")
+        others, name = (np.delete(accuracy, centre, axis=1), "edges") if informed else (accuracy, "agents")
+        if others.size:
+            axes.fill_between(rounds, others.min(1), others.max(1), color=CYCLE[1], alpha=0.2, lw=0)
+            axes.plot(rounds, others.mean(1), ".-", ms=3, color=CYCLE[1], label=f"{name} (mean, range)")
+        if informed:
+            axes.plot(rounds, accuracy[:, centre], color=CYCLE[0], label="centre")
+            axes.plot(rounds, accuracy.mean(1), color="black", lw=2, label="average")
         pooled = record.select(arm, "pooled_accuracy").mean(1)
         axes.plot(rounds, pooled, color="#888888", ls="--", lw=1.2, label="average of pooled beliefs")
-        axes.set(title=arm, xlabel="round", ylim=(0, 1.02))
+        axes.set(title=arm, xlabel="round", xlim=(0, None))
+    lowest = min(float(record.select(arm, "accuracy").min()) for arm in arms)
+    panels[0].set_ylim((np.floor(lowest * 20) / 20, 1.0) if lowest > 0.8 else (0, 1.02))
     panels[0].set_ylabel("accuracy on the global test set")
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=4 if len(arms) > 1 else 2)
-    caption = "Agents that talk come to recognise labels they never saw" + (
-        "; agents alone cannot." if ALONE in arms else "."
-    )
-    return finish(figure, caption, file)
+    return finish(figure, _what_to_see(held.min() < counts.shape[1], ALONE in arms), file)
+
+
+def _what_to_see(labels_missing: bool, alone: bool) -> str:
+    if labels_missing:
+        return "Agents that talk come to recognise labels they never saw" + ("; agents alone cannot." if alone else ".")
+    return "Every agent's own belief, on the same test set" + ("; talking brings all of them up." if alone else ".")
 
 
 def _against_time(record: Record, file: Path) -> Path:
