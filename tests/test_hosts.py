@@ -80,13 +80,6 @@ def ended(process, seconds=120) -> tuple[int, str, str]:
     return process.returncode, out, complaint
 
 
-def on_two_hosts(words):
-    port = free_port()
-    for process in [started(words, host, port) for host in (0, 1)]:
-        code, _, complaint = ended(process)
-        assert code == 0, complaint
-
-
 def assert_same_numbers(one: Path, other: Path, rtol: float = 1e-9) -> None:
     ours, theirs = (Record.read(folder / "record.csv").columns for folder in (one, other))
     assert list(ours) == list(theirs)
@@ -99,12 +92,18 @@ def assert_same_numbers(one: Path, other: Path, rtol: float = 1e-9) -> None:
         np.testing.assert_allclose(array, theirs[name], rtol=10 * rtol, atol=1e-10)
 
 
-@pytest.mark.parametrize("words", [STAR, CHURN, LIGHT], ids=["heavy", "changing", "light"])
-def test_two_hosts_compute_what_one_device_does(words, tmp_path):
+@pytest.mark.parametrize(
+    ("words", "devices"), [(STAR, (2, 2)), (CHURN, (1, 2)), (LIGHT, (1, 1))], ids=["heavy", "changing", "light"]
+)
+def test_two_hosts_compute_what_one_device_does(words, devices, tmp_path):
+    """Also where one of them has more cores than the other."""
     one, two = tmp_path / "one", tmp_path / "two"
     code, _, complaint = ended(started(["run", *words, "--out", str(one), "-q"], devices=1))
     assert code == 0, complaint
-    on_two_hosts(["run", *words, "--out", str(two), "-q"])
+    words, port = ["run", *words, "--out", str(two), "-q"], free_port()
+    for process in [started(words, host, port, devices[host]) for host in (0, 1)]:
+        code, _, complaint = ended(process)
+        assert code == 0, complaint
     assert_same_numbers(one, two)
 
 
@@ -153,6 +152,21 @@ def test_a_lost_host_ends_the_run_with_a_line_and_others_carry_it_on(tmp_path):
 def _checkpointed(folder: Path) -> float:
     file = folder / "checkpoint.safetensors"
     return file.stat().st_mtime if file.exists() else 0.0
+
+
+def test_a_signal_reaches_the_run(tmp_path):
+    """Ctrl-C, or a scheduler's SIGTERM, to the process of the command."""
+    for number, line in ((signal.SIGINT, "stopped; carry on with"), (signal.SIGTERM, "ended on this host by SIGTERM")):
+        run, port = tmp_path / number.name, free_port()
+        both = [started(["run", *STAR, "--rounds", "2000", "--out", str(run), "-q"], host, port) for host in (0, 1)]
+        deadline = time.monotonic() + 120
+        while not _checkpointed(run) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        both[1].send_signal(number)
+        complaints = [ended(process, seconds=60)[2] for process in reversed(both)]
+        assert line in complaints[0]
+        assert f"consilience resume {run}" in complaints[1]
+        assert all(complaint.splitlines()[-1].startswith("error: ") for complaint in complaints)
 
 
 def test_bad_input_is_said_once_on_every_host(tmp_path):

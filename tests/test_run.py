@@ -4,15 +4,17 @@ import json
 import shutil
 
 import duckdb
+import jax
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 
 from consilience import run
-from consilience.checkpoint import load_checkpoint
+from consilience.checkpoint import load_checkpoint, save_checkpoint
+from consilience.data import load_dataset
 from consilience.errors import InputError
-from consilience.experiments import load
+from consilience.experiments import classification, load
 from consilience.record import Record, RecordWriter
 
 SMALL = ["rounds=37", "replicates=3", "checkpoint_every=10", "record_every=2", "test_samples=50"]
@@ -222,3 +224,40 @@ def test_checkpoints_are_never_half_written(finished):
     assert not list(finished.glob(".*.part"))
     with pytest.raises(InputError, match=r"must hold \['nothing'\]"):
         load_checkpoint(finished / "checkpoint.safetensors", {"nothing": np.zeros(1)})
+
+
+def test_checkpoints_keep_every_bit_and_leave_nothing_behind(tmp_path):
+    tree = {"b": np.arange(6, dtype=np.float32).reshape(2, 3), "a": (np.array(3.5), np.zeros((0, 2), np.int32))}
+    leaves = jax.tree.leaves(tree)
+    save_checkpoint(tmp_path / "c", tree, iter(leaves), {"round": 4})
+    position, arrays = load_checkpoint(tmp_path / "c", tree)
+    assert position == {"round": 4}
+    for leaf, array in zip(leaves, arrays, strict=True):
+        np.testing.assert_array_equal(leaf, array)
+    before = (tmp_path / "c").read_bytes()
+    with pytest.raises(ValueError, match="must be"):
+        save_checkpoint(tmp_path / "c", tree, iter(leaves[::-1]), {"round": 5})
+    assert [file.name for file in tmp_path.iterdir()] == ["c"]
+    assert (tmp_path / "c").read_bytes() == before
+
+
+def test_what_a_killed_process_was_writing_is_removed(tmp_path):
+    (tmp_path / ".checkpoint.safetensors.77.part").write_bytes(b"half")
+    with run.locked(tmp_path):
+        assert not list(tmp_path.glob("*.part"))
+
+
+def test_a_run_whose_data_has_moved_is_told_where(tmp_path, monkeypatch):
+    def load_there(name, folder, **_):
+        if folder is None or not folder.is_dir():
+            raise InputError(f"data_dir: {folder} is not there")
+        return load_dataset("digits")
+
+    monkeypatch.setattr(classification, "load_dataset", load_there)
+    (tmp_path / "first").mkdir()
+    small = ["rounds=2", "record_every=1", "model.hidden=[]", "learner.epochs=1", "samples=1", "learner.batch=2"]
+    run.begin(load("star-mnist", [*small, f"data_dir={tmp_path / 'first'}"]), tmp_path / "run")
+    (tmp_path / "first").rename(tmp_path / "second")
+    with pytest.raises(InputError, match="data_dir"):
+        run.carry_on(tmp_path / "run")
+    assert run.carry_on(tmp_path / "run", data_dir=tmp_path / "second")["rounds"] == 2

@@ -14,6 +14,7 @@ from safetensors import SafetensorError, safe_open
 
 from consilience.errors import InputError
 
+UNFINISHED = ".part"
 TYPES = {  # as the format names them
     "bool": "BOOL",
     "uint8": "U8",
@@ -32,13 +33,22 @@ def write_atomically(file: Path, content: bytes) -> None:
 
 def write_pieces_atomically(file: Path, pieces: Iterable[Any]) -> None:
     """The same, with content that is made while it is written."""
-    beside = file.with_name(f".{file.name}.{os.getpid()}.part")
-    with beside.open("wb") as stream:
-        for piece in pieces:
-            stream.write(piece)
-        stream.flush()
-        os.fsync(stream.fileno())
-    beside.replace(file)
+    beside = file.with_name(f".{file.name}.{os.getpid()}{UNFINISHED}")
+    try:
+        with beside.open("wb") as stream:
+            for piece in pieces:
+                stream.write(piece)
+            stream.flush()
+            os.fsync(stream.fileno())
+        beside.replace(file)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def clear_unfinished(folder: Path) -> None:
+    """Remove what killed processes were writing; only for who holds the folder alone."""
+    for file in folder.glob(f".*{UNFINISHED}"):
+        file.unlink(missing_ok=True)
 
 
 def save_checkpoint(file: Path, like: Any, arrays: Iterable[np.ndarray], position: dict[str, Any]) -> None:

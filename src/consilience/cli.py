@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import signal
+import traceback
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -17,7 +18,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from consilience import __version__
 from consilience.errors import InputError
-from consilience.guard import LOST, NOT_ALL, Guard, end_without_waiting, guarded
+from consilience.guard import LOST, NOT_ALL, Guard, end_without_waiting, guarded, is_guarded
 from consilience.hosts import Meeting
 
 app = typer.Typer(
@@ -56,6 +57,11 @@ def main() -> NoReturn:
     except SystemExit as end:
         end_without_waiting(end.code)
         raise
+    except BaseException:
+        if is_guarded():
+            traceback.print_exc()
+            end_without_waiting(1)
+        raise
 
 
 def _obey() -> NoReturn:
@@ -81,6 +87,8 @@ def _obey() -> NoReturn:
             if message := error.format_message().strip():
                 _fail(f"{message.rstrip('.')} (see --help)", 2)
             raise SystemExit(2) from None  # no command was given: the help has just been shown
+        if type(error).__module__.startswith("jax") and is_guarded():
+            _fail(f"{LOST.format(folder='RUN')} ({_first_line(error)})", 1)
         if type(error).__module__.startswith("jax"):  # what the machine could not do, e.g. memory for arrays
             _fail(f"the run does not fit this machine: {_first_line(error)}", 1)
         raise

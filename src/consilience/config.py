@@ -19,6 +19,7 @@ from consilience.network import (
     Gossip,
     Lossy,
     Network,
+    Presence,
     Replay,
     RotatingStar,
     Schedule,
@@ -53,7 +54,7 @@ class Clocks(Described):
     tick: float | None = Field(None, gt=0, description="how often clocks are read [default: the shortest duration]")
     wait: bool = Field(False, description="everybody waits for the slowest: synchronous, on the same clock")
 
-    def build(self, network: Network, seed: int) -> Schedule:
+    def build(self, network: Network, seed: int, presence: Presence | None) -> Schedule:
         """The schedule; the fastest agent's round takes 1 where durations are drawn."""
         drawn = np.exp(self.spread * np.random.default_rng([seed, 1]).standard_normal(network.agents))
         durations = np.array(self.durations) if self.durations is not None else drawn / drawn.min()
@@ -61,7 +62,7 @@ class Clocks(Described):
         if self.wait:
             durations = np.full_like(durations, durations.max())
         staleness = np.inf if self.staleness is None else self.staleness
-        return Asynchronous(network, durations, self.delay, staleness, tick)
+        return Asynchronous(network, durations, self.delay, staleness, tick, presence)
 
 
 class Changes(Described):
@@ -72,24 +73,43 @@ class Changes(Described):
     up: float | None = Field(None, ge=1, description="rounds an agent stays, on average, before it leaves")
     down: float | None = Field(None, ge=1, description="rounds it stays away, on average")
     loss: float = Field(0.0, ge=0, lt=1, description="probability that a message is lost")
-    replay: Path | None = Field(None, description="a file of recorded turns, to be played again")
+    replay: Path | None = Field(
+        None, description="a file of recorded turns, played again in the place of all other changes"
+    )
     seed: int = Field(0, ge=0)
 
     def build(self, network: Network) -> Schedule:
         """The schedule over a network."""
+        self.check()
         if self.replay is not None:
             return Replay(network.agents, read_turns(self.replay))
-        if self.gossip and self.clocks:
-            raise InputError("changes: gossip and clocks exclude each other")
-        if (self.up is None) != (self.down is None):
-            raise InputError("changes: up and down go together")
         schedule: Schedule = Fixed(network)
         if self.gossip:
             schedule = Gossip(network, self.gossip == "matching", self.seed)
         if self.clocks:
-            schedule = self.clocks.build(network, self.seed)
-        if self.up is not None and self.down is not None:
-            schedule = Churn(schedule, self.up, self.down, self.seed)
+            presence = None
+            if self.up is not None and self.down is not None:
+                presence = Presence(network.agents, self.up, self.down, self.seed)
+            schedule = self.clocks.build(network, self.seed, presence)
+        else:
+            schedule = self.churning(schedule)
+        return self.losing(schedule)
+
+    def check(self) -> None:
+        """Refuse changes that do not go together."""
+        if self.gossip and self.clocks:
+            raise InputError("changes: gossip and clocks exclude each other")
+        if (self.up is None) != (self.down is None):
+            raise InputError("changes: up and down go together")
+
+    def churning(self, schedule: Schedule) -> Schedule:
+        """The schedule whose agents come and go, where they do."""
+        if self.up is None or self.down is None:
+            return schedule
+        return Churn(schedule, self.up, self.down, self.seed)
+
+    def losing(self, schedule: Schedule) -> Schedule:
+        """The schedule whose messages are lost, where they are."""
         return Lossy(schedule, self.loss, self.seed) if self.loss else schedule
 
 
@@ -154,14 +174,14 @@ class RotatingStarNetwork(AnyNetwork):
     def schedule(self) -> Network | Schedule:
         """The cycle; messages may be lost in it and agents come and go."""
         changes = self.changes
+        if self.laziness:
+            raise InputError("laziness: a rotating star has its own turns; trust says how much an edge keeps")
         if changes is None:
             return self.turns()
         if changes.gossip or changes.clocks or changes.replay:
             raise InputError("changes: a rotating star has its own turns; it takes loss, up and down")
-        schedule: Schedule = self.turns()
-        if changes.up is not None and changes.down is not None:
-            schedule = Churn(schedule, changes.up, changes.down, changes.seed)
-        return Lossy(schedule, changes.loss, changes.seed) if changes.loss else schedule
+        changes.check()
+        return changes.losing(changes.churning(self.turns()))
 
 
 class Grid(AnyNetwork):
@@ -335,7 +355,7 @@ def _path(model: type[BaseModel], location: tuple[int | str, ...]) -> str:
 
 def _is_path(key: str, value: Any) -> bool:
     """Whether a field names a file: a dataset may be one of the user's own, or a name."""
-    return key in ("file", "data_dir") or (key == "dataset" and "." in str(value))
+    return key in ("file", "data_dir", "replay") or (key == "dataset" and "." in str(value))
 
 
 def pinned(config: ConfigType) -> ConfigType:

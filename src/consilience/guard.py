@@ -13,6 +13,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
@@ -40,9 +41,15 @@ class Guard:
 def end_without_waiting(code: object) -> None:
     """End a guarded process that failed, at once: at a proper end the runtime would wait for the other hosts."""
     if code and _standing_by:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        with suppress(OSError):
+            sys.stdout.flush()
+            sys.stderr.flush()
         os._exit(code if isinstance(code, int) else 1)
+
+
+def is_guarded() -> bool:
+    """Whether another process stands by for this one."""
+    return bool(_standing_by)
 
 
 _standing_by: list[int] = []  # the process that stands by for this one
@@ -61,6 +68,7 @@ def guarded(words: str, say: Callable[[str], None]) -> Guard:
     if child:
         os.close(writing)
         _stand_by(child, reading, words, Path(noise.name), say)
+    os.setpgid(0, 0)  # signals from a terminal come once, through the one that stands by
     os.close(reading)
     _keep_runtime_quiet(noise.fileno())
     _standing_by.append(os.getppid())
@@ -69,8 +77,8 @@ def guarded(words: str, say: Callable[[str], None]) -> Guard:
 
 
 def _stand_by(child: int, reading: int, words: str, noise: Path, say: Callable[[str], None]) -> NoReturn:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to the child too
-    signal.signal(signal.SIGTERM, lambda *_: os.kill(child, signal.SIGTERM))
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda number, _: os.kill(child, number))
     _, status = os.waitpid(child, 0)
     if os.WIFSIGNALED(status):
         left = b""
@@ -93,7 +101,9 @@ def _keep_runtime_quiet(noise: int) -> None:
     for number, name in ((1, "stdout"), (2, "stderr")):
         kept = os.dup(number)
         os.dup2(noise, number)
-        setattr(sys, name, os.fdopen(kept, "w", buffering=1, encoding=getattr(sys, name).encoding))
+        stream = getattr(sys, name)
+        again = os.fdopen(kept, "w", buffering=1, encoding=stream.encoding, errors=stream.errors)
+        setattr(sys, name, again)
 
 
 def _end_with(parent: int) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+from jaxtyping import Int
 
 from consilience.errors import InputError
 
@@ -78,6 +79,7 @@ def join(meeting: Meeting) -> None:
     import jax
 
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
+    jax.config.update("jax_enable_preemption_service", False)  # it would swallow SIGTERM
     jax.distributed.initialize(
         meeting.coordinator,
         meeting.hosts,
@@ -136,16 +138,47 @@ def from_first(f: Callable[[], Said]) -> Said:
 
 def same(array: Any) -> np.ndarray:
     """The first host's array, on all."""
-    from jax.experimental import multihost_utils
+    mine = np.asarray(array)
+    return _over_hosts(mine if is_first() else np.zeros_like(mine), "sum")
 
-    return np.asarray(array if count() == 1 else multihost_utils.broadcast_one_to_all(array))
+
+def longest(lengths: Int[np.ndarray, "arrays"]) -> Int[np.ndarray, "arrays"]:
+    """The largest that any host has, on all."""
+    return _over_hosts(lengths, "max")
 
 
 def anywhere(flag: bool) -> bool:
     """Whether any host says yes; all have to ask."""
-    from jax.experimental import multihost_utils
+    return bool(_over_hosts(np.array(int(flag)), "max"))
 
-    return flag if count() == 1 else bool(np.asarray(multihost_utils.process_allgather(np.array(flag))).any())
+
+def to_first(array: np.ndarray) -> list[np.ndarray]:
+    """Every host's array, at the first one; the others get nothing but their own. All must be of one shape."""
+    return [array if sender == 0 else _over_hosts(array, sender) for sender in range(count())]
+
+
+def _over_hosts(array: np.ndarray, how: str | int) -> np.ndarray:
+    """The sum or the largest of what hosts have, on all; or what the host of this number has, on the first."""
+    if count() == 1:
+        return array
+    import jax
+    from jax import lax
+    from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+
+    # One device of each host: hosts may have different numbers of them.
+    devices = {device.process_index: device for device in reversed(jax.devices())}
+    mesh = Mesh(np.array([devices[host] for host in sorted(devices)]), ("hosts",), axis_types=(AxisType.Auto,))
+
+    def together(x: Any) -> Any:
+        if isinstance(how, int):
+            return lax.ppermute(x, "hosts", [(how, 0)])
+        return lax.psum(x, "hosts") if how == "sum" else lax.pmax(x, "hosts")
+
+    rows = PartitionSpec("hosts")
+    mine = jax.device_put(array[None], devices[jax.process_index()])
+    whole = jax.make_array_from_single_device_arrays((count(), *mine.shape[1:]), NamedSharding(mesh, rows), [mine])
+    program = jax.jit(jax.shard_map(together, mesh=mesh, in_specs=rows, out_specs=rows, check_vma=False))
+    return np.asarray(program(whole).addressable_data(0)[0])
 
 
 def _wait_for(address: str, timeout: int) -> None:
@@ -155,9 +188,9 @@ def _wait_for(address: str, timeout: int) -> None:
     while True:
         try:
             socket.create_connection((name.strip("[]"), int(port)), timeout=max(until - time.monotonic(), 1)).close()
-        except OSError as error:
-            if time.monotonic() >= until or isinstance(error, socket.gaierror):
-                why = error.strerror or error
+        except (OSError, UnicodeError) as error:
+            if time.monotonic() >= until or isinstance(error, socket.gaierror | UnicodeError):
+                why = getattr(error, "strerror", None) or error
                 raise InputError(f"coordinator: {address} does not answer ({why}); is host 0 running?") from None
             time.sleep(min(0.5, max(until - time.monotonic(), 0)))
         else:
@@ -166,7 +199,7 @@ def _wait_for(address: str, timeout: int) -> None:
 
 def _check_port(address: str) -> None:
     port = int(address.rpartition(":")[2])
-    with socket.socket(socket.AF_INET6 if socket.has_ipv6 else socket.AF_INET) as test:
+    with socket.socket(socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET) as test:
         test.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             test.bind(("", port))

@@ -16,7 +16,7 @@ import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
@@ -28,7 +28,7 @@ import jax
 import numpy as np
 
 from consilience import hosts
-from consilience.checkpoint import load_checkpoint, save_checkpoint, write_atomically
+from consilience.checkpoint import clear_unfinished, load_checkpoint, save_checkpoint, write_atomically
 from consilience.config import RunConfig, pinned, to_toml
 from consilience.engines.arm import Arm, Metrics, Progress
 from consilience.engines.simulate import Simulation
@@ -104,6 +104,7 @@ def locked(folder: Path) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise InputError(f"run: '{folder}' is being carried on by another process") from None
+        clear_unfinished(folder)
         yield
 
 
@@ -121,11 +122,11 @@ def carry_on(
     """
     config = described(hosts.from_first(lambda: opened(folder).model_dump(mode="json", exclude_none=True)))
     digest = _digest(config)
-    if data_dir is not None:
-        config = config.model_copy(update={"data_dir": data_dir})
+    config = _with_data(config, data_dir)
     with jax.enable_x64(config.precision == "float64"):
         arms: dict[str, Arm] = module_of(config.experiment).arms(config)
-        with locked(folder) if hosts.is_first() else nullcontext():
+        with ExitStack() as held:
+            hosts.from_first(lambda: held.enter_context(locked(folder)))
             hours = _facts(folder).get("hours")
             before = hours if isinstance(hours, int | float) else 0.0
             began, status = time.monotonic(), "stopped"
@@ -139,14 +140,14 @@ def carry_on(
             finally:
                 spent = round(before + (time.monotonic() - began) / 3600, 4)
                 _note(folder, status=status, hours=spent, **{status: _now()})
-            return report(folder) if hosts.is_first() else {}
+            return hosts.from_first(lambda: report(folder, data_dir=data_dir))
 
 
-def report(folder: Path, to: Path | None = None) -> dict[str, Any]:
+def report(folder: Path, to: Path | None = None, data_dir: Path | None = None) -> dict[str, Any]:
     """Read the record; write the summary and the figures anew, into the run's folder or another one."""
     from consilience.report import draw
 
-    config, to = opened(folder), to or folder
+    config, to = _with_data(opened(folder), data_dir), to or folder
     with jax.enable_x64(config.precision == "float64"):
         record = Record.read(folder / RECORD)
         figures = draw(config, record, to / "figures")
@@ -162,6 +163,11 @@ def report(folder: Path, to: Path | None = None) -> dict[str, Any]:
     return summary
 
 
+def _with_data(config: RunConfig, data_dir: Path | None) -> RunConfig:
+    """The description with the place where this host has its data."""
+    return config if data_dir is None else config.model_copy(update={"data_dir": data_dir})
+
+
 def _play_all(
     config: RunConfig, digest: str, arms: dict[str, Arm], folder: Path, on_round: OnRound, stop: Callable[[], bool]
 ) -> None:
@@ -170,7 +176,7 @@ def _play_all(
     progress, position = _where_it_stands(config, digest, simulations, folder)
     changing = any(not isinstance(arm.hears, Network) for arm in arms.values())
     heavy = any(arm.steps is not None for arm in arms.values())
-    record = RecordWriter(folder / RECORD, position["record_bytes"]) if hosts.is_first() else None
+    record = _opened_record(folder / RECORD, position["record_bytes"])
     done = saved = position["round"]
     words = ""
     try:
@@ -199,6 +205,13 @@ def _play_all(
     finally:
         if record:
             record.close()
+
+
+def _opened_record(file: Path, length: int) -> RecordWriter | None:
+    """The record, on the first host."""
+    opened_there: list[RecordWriter] = []
+    hosts.from_first(lambda: opened_there.append(RecordWriter(file, length)))
+    return opened_there[0] if opened_there else None
 
 
 def _where_it_stands(

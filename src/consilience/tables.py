@@ -90,7 +90,7 @@ def _changing_rates(summary: dict[str, Any]) -> Table:
             row["K_of_W"],
             row["K_realised"],
             row["rate_measured"],
-            f"{row['worst_difference_of_any_agent']:.2%}",
+            None if row["worst_difference_of_any_agent"] is None else f"{row['worst_difference_of_any_agent']:.2%}",
             row.get("worst_in_standard_errors"),
             row["mixing_window"],
         ]

@@ -134,6 +134,8 @@ def test_own_files(tmp_path):
         ("a.csv", "x,label\n1\n", "line 2 has 1 values"),
         ("a.csv", "x,label\none,0\n", "cannot read"),
         ("a.npz", "nothing", "cannot read"),
+        ("a.npz", "PK\x03\x04 and no more", "cannot read"),
+        ("a.csv", "", "it is empty"),
         ("a.parquet", "nothing", "cannot read"),
     ],
 )

@@ -13,6 +13,7 @@ from consilience.engines.simulate import Simulation
 from consilience.learners import Minibatches, Observations, conjugate, evidence, variational
 from consilience.models import mlp
 from consilience.network import (
+    IDLE,
     Asynchronous,
     Churn,
     Fixed,
@@ -134,3 +135,17 @@ def test_who_takes_no_part_is_not_touched(kind):
     for one, other in zip(jax.tree.leaves(before), jax.tree.leaves(simulation.agents(after)), strict=True):
         np.testing.assert_array_equal(one[:, 5:], other[:, 5:])
         assert one.ndim < 3 or (one[:, 1] != other[:, 1]).any()
+
+
+@pytest.mark.parametrize("kind", [light, heavy])
+def test_turns_in_which_nobody_acts(kind):
+    """One turn at a time, on two devices, with clocks that rest between, and a schedule in which nothing happens."""
+    slow = Asynchronous(GRAPH, np.full(N, 3.0), delay=1.0)
+    simulation = Simulation(kind(slow), jax.devices()[:2])
+    progress = simulation.start([7])
+    for number in range(1, 8):
+        progress, _ = simulation.play([7], number, [number], [False], progress)
+    assert simulation._play._cache_size() == 1  # other turns are other data, not another program
+    close(simulation.agents(progress), played(kind(slow), [[7]], jax.devices()[:1]))
+    idle = Replay(N, [IDLE] * 3)
+    close(played(kind(idle), [[3]], jax.devices()[:2])[:2], played(kind(idle), [[1]], jax.devices()[:1])[:2])

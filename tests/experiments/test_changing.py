@@ -71,7 +71,9 @@ def test_who_does_not_wait_gets_further_in_the_same_time(tmp_path):
         (["changes.gossip=edge", "changes.clocks.spread=1"], "changes: gossip and clocks exclude each other"),
         (["changes.loss=1"], "loss: should be less than 1"),
         (["changes.clocks.tick=9", "changes.clocks.spread=0"], "tick: must be above 0 and at most"),
-        (["changes.replay=nowhere.csv"], "turns: cannot read 'nowhere.csv'"),
+        (["changes.replay=nowhere.csv"], "turns: cannot read '.*nowhere.csv'"),
+        (["kind=rotating-star", "edges=10", "laziness=0.5"], "laziness: a rotating star has its own turns"),
+        (["kind=rotating-star", "edges=10", "changes.up=5"], "changes: up and down go together"),
     ],
 )
 def test_bad_changes_are_one_line(settings, message, tmp_path):
@@ -114,3 +116,9 @@ def test_the_theory_of_recorded_turns(rates, tmp_path):
     (tmp_path / "model.toml").write_text("noise = 1.0\n")
     with pytest.raises(InputError, match="must have a key 'likelihoods'"):
         theory_report.describe_turns(str(folder / "turns-lossy star.csv"), tmp_path / "model.toml")
+
+
+def test_agents_that_have_heard_nothing_have_no_rate_to_compare(tmp_path):
+    network = 'networks={a={kind="star",edges=3,changes={gossip="edge"}}}'
+    run.begin(load("changing-rates", ["rounds=8", "replicates=2", network]), tmp_path / "run")
+    json.dumps(run.carry_on(tmp_path / "run"), allow_nan=False)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from consilience.errors import InputError
 from consilience.network import erdos_renyi, from_matrix, grid, ring, star
 from consilience.network.clocks import Asynchronous
-from consilience.network.schedule import Churn, Fixed, Gossip, Lossy, Replay, RotatingStar
+from consilience.network.schedule import Churn, Fixed, Gossip, Lossy, Presence, Replay, RotatingStar
 from consilience.network.turns import Turn, check_turn
 from consilience.network.union import check_union, union_of
 
@@ -81,7 +81,7 @@ def test_loss_and_churn_happen_as_often_as_they_should():
     edges = [len(Lossy(Fixed(ring(20)), 0.3).turn(n).senders) - 20 for n in range(1, 400)]
     assert np.mean(edges) / 40 == pytest.approx(0.7, abs=0.01)
     churn = Churn(Fixed(ring(50)), up=9, down=3)
-    present = np.array([churn.present(n) for n in range(100, 2000)])
+    present = np.array([churn.presence.at(n) for n in range(100, 2000)])
     assert present.mean() == pytest.approx(0.75, abs=0.02)
     leaves = (present[:-1] & ~present[1:]).sum() / present[:-1].sum()
     assert 1 / leaves == pytest.approx(9, rel=0.05)
@@ -135,6 +135,7 @@ def test_a_replay_gives_what_was_recorded_and_refuses_nonsense():
     good = turns[0]
     for change, message in (
         ({"learners": np.array([9])}, "round 1 names learner 9, there are agents 0 to 3"),
+        ({"learners": np.array([3, 1, 3])}, "agent 3 learn twice"),
         ({"senders": good.senders + 4}, "names sender"),
         ({"weights": good.weights * 2}, "sum to 2, above 1"),
         ({"weights": good.weights - 1}, "negative or not finite"),
@@ -165,3 +166,43 @@ def test_the_union_is_everybody_who_is_ever_heard():
     union = union_of(turns, 6).toarray() > 0
     np.testing.assert_array_equal(union, ring(6).W.toarray() > 0)
     assert isinstance(turns[0], Turn)
+
+
+@given(st.integers(0, 10**6))
+def test_clocks_pool_the_newest_belief_that_is_held(seed):
+    """Against a mailbox: every belief is noted with the time when it is published, and looked up when it is needed."""
+    rng = np.random.default_rng(seed)
+    network = erdos_renyi(5, 0.7, seed % 97)
+    tick = float(rng.choice([0.25, 0.5, 1.0]))
+    durations = tick * rng.choice([1, 1.3, 2, 2.5, 4], 5)
+    delay = rng.choice([0, 0.3, 1, 2.2], (5, 5))
+    staleness = float(rng.choice([1.5, 4, np.inf]))
+    presence = Presence(5, 3, 2, seed) if seed % 2 else None
+    clocks = Asynchronous(network, durations, delay, staleness, tick, presence)
+    published = [[] for _ in range(5)]
+    for number in range(1, 25):
+        turn, now = clocks.turn(number), number * tick
+        finished = np.floor(now / durations + 1e-9) > np.floor((now - tick) / durations + 1e-9)
+        acting = np.flatnonzero(finished & (presence.at(number) if presence else True))
+        assert turn.learners.tolist() == acting.tolist()
+        for agent in acting:
+            published[agent].append(now)
+        heard = {(r, s): (w, age) for r, s, w, age in zip(*turn[1:5], strict=True)}
+        for agent in acting:
+            own = 1.0
+            for sender in network.W.indices[network.W.indptr[agent] : network.W.indptr[agent + 1]]:
+                weight = network.W[agent, sender]
+                there = [t for t in published[sender] if t + delay[sender, agent] <= now + 1e-9]
+                if sender == agent or not there or now - there[-1] > staleness + 1e-9:
+                    assert sender == agent or (agent, sender) not in heard
+                    continue
+                own -= weight
+                assert heard[agent, sender][0] == pytest.approx(weight)
+                assert heard[agent, sender][1] == len(published[sender]) - len(there) <= clocks.most.age
+            assert heard.get((agent, agent), (0.0, 0))[0] == pytest.approx(own, abs=1e-9)
+
+
+def test_who_leaves_with_a_clock_takes_a_presence():
+    clocks = Asynchronous(ring(4), [1, 1, 2, 2], delay=1)
+    with pytest.raises(InputError, match="come and go by their clocks' presence"):
+        Churn(clocks, up=3, down=2)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 from typing import NamedTuple
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -102,14 +103,14 @@ def _own(file: Path) -> Dataset:
     """A user's file: npz with x, y, x_test, y_test; or a table with a column `label`, and perhaps `test` (0 or 1)."""
     try:
         if file.suffix == ".npz":
-            with np.load(file, allow_pickle=False) as arrays:
+            with file.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
                 parts = [arrays[key] for key in ("x", "y", "x_test", "y_test")]
             return _checked(file, *parts)
         columns = _csv_columns(file) if file.suffix == ".csv" else _parquet_columns(file)
     except KeyError as error:
         raise InputError(f"dataset: '{file}' must have x, y, x_test and y_test, {error} is missing") from None
-    except (OSError, ValueError) as error:
-        raise InputError(f"dataset: cannot read '{file}': {str(error).splitlines()[0]}") from None
+    except (OSError, ValueError, BadZipFile, EOFError) as error:
+        raise InputError(f"dataset: cannot read '{file}': {next(iter(str(error).splitlines()), 'damaged')}") from None
     if "label" not in columns:
         raise InputError(f"dataset: '{file}' must have a column 'label', got {', '.join(list(columns)[:6])}")
     labels = columns.pop("label")
@@ -135,6 +136,8 @@ def _checked(file: Path, x: np.ndarray, y: np.ndarray, x_test: np.ndarray, y_tes
 
 def _csv_columns(file: Path) -> dict[str, np.ndarray]:
     rows = list(csv.reader(file.read_text(encoding="utf-8").splitlines()))
+    if not rows:
+        raise ValueError("it is empty")
     header, body = rows[0], rows[1:]
     for number, row in enumerate(body, start=2):
         if len(row) != len(header):

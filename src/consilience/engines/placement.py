@@ -15,9 +15,10 @@ from typing import Any, NamedTuple, TypeVar
 
 import jax
 import numpy as np
-from jax.experimental import multihost_utils
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Int
+
+from consilience import hosts
 
 AXIS = "agents"
 ALIGNMENT = 64  # bytes
@@ -57,8 +58,11 @@ class Placement(NamedTuple):
         return placed
 
     def gather(self, x: Any) -> np.ndarray:
-        """The opposite, as a NumPy array of all slots, on every host."""
-        return np.asarray(x if x.is_fully_addressable else multihost_utils.process_allgather(x, tiled=True))
+        """The opposite, with leading 1: a NumPy array of all slots, at the first host."""
+        if x.is_fully_addressable:
+            return np.asarray(x)
+        mine = sorted(x.addressable_shards, key=lambda shard: shard.index[1].start or 0)
+        return np.concatenate(hosts.to_first(np.concatenate([shard.data for shard in mine], axis=1)), axis=1)
 
     def give(self, tree: Any) -> Any:
         """What this host has, to each of its devices: arrays with a row a device.
@@ -68,8 +72,7 @@ class Placement(NamedTuple):
         """
         leaves, structure = jax.tree.flatten(tree)
         lengths = np.array([x.shape[0] if np.ndim(x) else 0 for x in leaves], np.int64)
-        if jax.process_count() > 1:
-            lengths = np.asarray(multihost_utils.process_allgather(lengths)).max(0)
+        lengths = hosts.longest(lengths)
         rows = NamedSharding(self.mesh, PartitionSpec(AXIS))
         mine = [device for device in self.mesh.devices.reshape(-1) if device.process_index == jax.process_index()]
 

@@ -43,39 +43,46 @@ class Plan(NamedTuple):
 
 
 def plan_of(
-    turns: Sequence[Turn], placement: Placement, most: Most, steps: int, said: Int[np.ndarray, "turns agents"]
+    turns: Sequence[Turn],
+    placement: Placement,
+    most: Most,
+    steps: int,
+    said: Int[np.ndarray, "turns agents"],
+    always: bool = False,
 ) -> Plan:
-    """Lay turns out over the devices. `said` is how often each agent has published by the end of each turn."""
+    """Lay turns out over the devices. `said` is how often each agent has published by the end of each turn.
+
+    always: these are all turns there ever are, so that there need be no room for larger ones.
+    """
     devices, slots = placement.numbers.shape
     memory, count = most.age + 1, len(turns)
     pieces = placement.work.shape[2] if placement.left else max(min(slots, most.learners), 1)
     hearers = min(slots, most.receivers + devices)  # a cut agent pools on both its devices
-    edges = _edges_a_device(turns, placement, most)
+    edges = _edges_a_device(turns, placement) if always else most.edges
     plan = Plan(
         np.zeros((devices, count, 2), np.int32),
         np.zeros((devices, count, 2, pieces, 3), np.int32),
         np.zeros((devices, count, slots), bool),
         np.zeros((devices, count, slots), bool),
         np.zeros((devices, count, slots), np.int32),
-        np.zeros((devices, count, min(slots * memory, most.edges)), np.int32),
+        np.zeros((devices, count, max(min(slots * memory, most.edges), 1)), np.int32),
         np.zeros((devices, count), np.int32),
         np.zeros((devices, count, hearers), np.int32),
         np.zeros((devices, count, hearers + 1), np.int32),
-        np.full((devices, count, edges), slots - 1, np.int32),
-        np.zeros((devices, count, edges), np.int32),
-        np.zeros((devices, count, edges)),
+        np.full((devices, count, max(edges, 1)), slots - 1, np.int32),
+        np.zeros((devices, count, max(edges, 1)), np.int32),
+        np.zeros((devices, count, max(edges, 1))),
     )
     for number, turn in enumerate(turns):
         _lay_out(plan, number, turn, placement, memory, steps, said[number])
     return plan
 
 
-def _edges_a_device(turns: Sequence[Turn], placement: Placement, most: Most) -> int:
-    """The most edges into one device's slots: those of its agents in any turn."""
-    if len(turns) > 1 or placement.mesh.size == 1:
-        return most.edges
-    of_agent = np.bincount(turns[0].receivers, minlength=len(placement.home))
-    return max(int(of_agent[numbers].sum()) for numbers in placement.numbers)
+def _edges_a_device(turns: Sequence[Turn], placement: Placement) -> int:
+    """The most edges into one device's slots in any turn."""
+    agents = len(placement.home)
+    of_agents = [np.bincount(turn.receivers, minlength=agents) for turn in turns]
+    return max(int(edges[numbers].sum()) for edges in of_agents for numbers in placement.numbers)
 
 
 def _lay_out(

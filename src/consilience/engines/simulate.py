@@ -94,7 +94,7 @@ class Simulation:
         return shapes
 
     def agents(self, progress: Any) -> Any:
-        """The progress, or any array of it, with one row an agent, in order, as NumPy arrays; on every host."""
+        """The progress, or any array of it, with one row an agent, in order, as NumPy arrays; at the first host."""
         return jax.tree.map(lambda x: self.placement.gather(x)[:, self.placement.home], progress)
 
     def slots(self, progress: Any) -> Any:
@@ -111,7 +111,7 @@ class Simulation:
             said = self._counts(begin, turns)
             spare = count - len(turns)  # up to a power of two, for few compilations
             turns, said = turns + [IDLE] * spare, np.concatenate([said, np.repeat(said[-1:], spare, axis=0)])
-            plan = plan_of(turns, self.placement, self.schedule.most, self.arm.steps or 1, said)
+            plan = plan_of(turns, self.placement, self.schedule.most, self.arm.steps or 1, said, always=bool(repeats))
             self._plans = {(begin, count): self.placement.spread(plan)}
         return self._plans[begin, count]
 

@@ -130,13 +130,19 @@ def _summarise(record: Record, name: str, theory: Prediction) -> dict[str, Any]:
         "K_of_W": theory.K_of_W,
         "K_realised": theory.K,
         "rate_measured": float(measured[-1].mean()),
-        "measured_over_realised": float(measured[-1].mean() / theory.K),
-        "worst_difference_of_any_agent": float(np.abs(measured[-1] / theory.exact[-1] - 1).max()),
+        "measured_over_realised": float(measured[-1].mean() / theory.K) if theory.K else None,
+        "worst_difference_of_any_agent": _worst(measured[-1], theory.exact[-1]),
         "realised_centrality": theory.centrality.tolist(),
         "mixing_window": max(theory.windows) if theory.windows else None,
     }
-    if "log_ratio_se" in record.columns:
+    if "log_ratio_se" in record.columns:  # with several seeds
         error = record.select(name, "log_ratio_se")
         off = np.abs(measured - theory.exact) / np.maximum(error, 1e-300)
         row["worst_in_standard_errors"] = float(off[error > 0].max(initial=0))
     return row
+
+
+def _worst(measured: Float[np.ndarray, "agents"], exact: Float[np.ndarray, "agents"]) -> float | None:
+    """The largest relative difference, of agents that have heard anything yet."""
+    some = exact > 0
+    return float(np.abs(measured[some] / exact[some] - 1).max()) if some.any() else None

@@ -8,8 +8,10 @@ import numpy as np
 
 from consilience.errors import InputError
 from consilience.network.network import Network
-from consilience.network.schedule import Most
-from consilience.network.turns import Turn, with_arrived
+from consilience.network.schedule import Most, Presence
+from consilience.network.turns import Turn, rows_of, with_arrived
+
+SLACK = 1e-9  # of a tick, for sums of decimal fractions
 
 
 class Asynchronous:
@@ -18,6 +20,8 @@ class Asynchronous:
     A belief takes `delay` (of sender to receiver; a number for all, or a matrix) to arrive. What was published more
     than `staleness` time units before is not pooled any more; its weight stays with the agent. Clocks are read every
     `tick`: who has finished since the last reading acts in one turn, and turns in which nobody acts cost nothing.
+    Agents may come and go (`presence`): who is away when its clock runs out does nothing, and what it said before
+    stays with those who hold it.
 
     >>> from consilience.network import ring
     >>> slow_and_fast = Asynchronous(ring(4), durations=[1, 1, 1, 3])
@@ -34,50 +38,61 @@ class Asynchronous:
         delay: Any = 0.0,
         staleness: float | int = np.inf,
         tick: float | int = 1.0,
+        presence: Presence | None = None,
     ) -> None:
-        self.agents, self.tick, self.staleness = network.agents, tick, staleness
-        self._W, self._durations = network.W, np.asarray(durations, float)
+        self.agents, self.tick, self.staleness, self.presence = network.agents, tick, staleness, presence
+        self._durations = np.asarray(durations, float)
         if self._durations.shape != (network.agents,) or not (self._durations > 0).all():
             raise InputError(f"durations: must be {network.agents} positive numbers, one for each agent")
         if not 0 < tick <= self._durations.min():
             raise InputError(f"tick: must be above 0 and at most the shortest duration, got {tick:g}")
-        rows = np.repeat(np.arange(network.agents), np.diff(network.W.indptr))
+        self._receivers, self._senders, self._weights, _ = rows_of(network.W)
         delays = np.broadcast_to(np.asarray(delay, float), (network.agents, network.agents))
-        self._delays = np.where(rows == network.W.indices, 0.0, delays[network.W.indices, rows])
-        if not (self._delays >= 0).all():
+        own = self._receivers == self._senders
+        delays = np.where(own, 0.0, delays[self._senders, self._receivers])
+        if not (delays >= 0).all():
             raise InputError("delay: must be at least 0")
-        # The oldest belief that can be the newest held: published before a delay and still not replaced.
-        age = int(np.ceil(self._delays / self._durations[network.W.indices]).max(initial=0)) + 1
-        age = age if self._delays.any() else 0
-        self.most = Most(network.agents, network.agents, network.edges, age)
+        self._late = np.ceil(delays / tick - SLACK).astype(np.int64)  # turns after which a belief has arrived
+        # What is published while a belief travels makes it older; an agent publishes at most once a duration.
+        meanwhile = np.floor(self._late * tick / self._durations[self._senders] + SLACK).astype(np.int64) + 1
+        self.most = Most(network.agents, network.agents, network.edges, int((meanwhile * (self._late > 0)).max()))
+        # By the end of each turn, from turn 0: how often everybody has published, and in which turn the last time.
+        self._count, self._last = [np.zeros(self.agents, np.int64)], [np.zeros(self.agents, np.int64)]
 
-    def completions(self, number: int) -> Any:
-        """How many rounds of its own every agent has finished by the end of a turn."""
-        return np.floor(number * self.tick / self._durations + 1e-9).astype(np.int64)
+    def _acting(self, number: int) -> Any:
+        """Who finishes a round of its own in a turn, and is there."""
+        now, before = (np.floor(n * self.tick / self._durations + SLACK) for n in (number, number - 1))
+        return (now > before) & (True if self.presence is None else self.presence.at(number))
 
-    def published(self, agents: Any, counts: Any) -> Any:
-        """When agents published for the counts-th time: at the first reading of the clock after they had finished."""
-        return np.ceil(counts * self._durations[agents] / self.tick - 1e-9) * self.tick
+    def _follow(self, number: int) -> None:
+        while len(self._count) <= number:
+            turn = len(self._count)
+            acting = self._acting(turn)
+            self._count.append(self._count[-1] + acting)
+            self._last.append(np.where(acting, turn, self._last[-1]))
 
     def turn(self, number: int) -> Turn:
         """Who has finished, and what it holds by now."""
-        now, before = self.completions(number), self.completions(number - 1)
-        acting = now > before
-        time = float(number * self.tick)
-        picked = np.flatnonzero(np.repeat(acting, np.diff(self._W.indptr)))
-        receivers = np.repeat(np.arange(self.agents), np.diff(self._W.indptr))[picked]
-        senders, weights, delays = self._W.indices[picked], self._W.data[picked], self._delays[picked]
-        arrived = self._newest(senders, delays, time)
-        ages = now[senders] - arrived
-        fresh = (arrived > 0) & (time - self.published(senders, arrived) <= self.staleness + 1e-9)
-        learners, into, out_of, old = (
-            part.astype(np.int32) for part in (np.flatnonzero(acting), receivers, senders, ages)
+        self._follow(number)
+        acting = self._acting(number)
+        picked = np.flatnonzero(acting[self._receivers])
+        receivers, senders = self._receivers[picked], self._senders[picked]
+        sent = np.maximum(number - self._late[picked], 0)  # what was published by then has arrived
+        arrived, when = (_entries(kept, sent, senders) for kept in (self._count, self._last))
+        fresh = (arrived > 0) & ((number - when) * self.tick <= self.staleness + SLACK)
+        turn = Turn(
+            np.flatnonzero(acting).astype(np.int32),
+            receivers,
+            senders,
+            self._weights[picked],
+            (self._count[number][senders] - arrived).astype(np.int32),
+            float(number * self.tick),
         )
-        turn = Turn(learners, into, out_of, weights, old, time)
         return with_arrived(turn, fresh | (receivers == senders))
 
-    def _newest(self, senders: Any, delays: Any, time: float) -> Any:
-        """The number of the newest publication of each sender that has arrived by now."""
-        count = np.floor((time - delays) / self._durations[senders] + 1e-9).astype(np.int64)
-        late = self.published(senders, count) + delays > time + 1e-9
-        return np.maximum(count - late, 0)
+
+def _entries(kept: list[Any], turns: Any, agents: Any) -> Any:
+    """kept[turn][agent] for each pair, without looking at the turns between."""
+    needed, place = np.unique(turns, return_inverse=True)
+    table = np.array([kept[turn] for turn in needed.tolist()]) if len(needed) else np.zeros((0, len(kept[0])), np.int64)
+    return table[place, agents]

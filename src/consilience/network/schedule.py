@@ -8,10 +8,11 @@ sequences of turns, over any graph. One rule holds for all: weight that did not 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import scipy.sparse as sp
+from jaxtyping import Bool
 
 from consilience.errors import InputError
 from consilience.network.network import Network
@@ -147,6 +148,8 @@ class Gossip:
 class Lossy:
     """Another schedule whose messages are lost, each with the same probability, independently.
 
+    With clocks, what is lost is the use of what an agent holds in one turn; it may use it in its next.
+
     >>> from consilience.network import ring
     >>> bool(np.isclose(Lossy(Fixed(ring(5)), 0.5).turn(3).matrix(5).sum(1), 1).all())
     True
@@ -167,10 +170,35 @@ class Lossy:
         return with_arrived(turn, arrived)
 
 
-class Churn:
-    """Another schedule whose agents come and go: up and down for geometric times with these means, in rounds.
+class Presence:
+    """Who is there: agents stay up and down for geometric times with these means, in rounds.
 
-    Who is down does not learn, speak or hear, and comes back with what it had.
+    >>> there = Presence(50, up=10, down=5)
+    >>> len(there.at(40)), bool(there.at(0).all())
+    (50, True)
+    """
+
+    def __init__(self, agents: int, up: float | int, down: float | int, seed: int = 0) -> None:
+        for name, value in (("up", up), ("down", down)):
+            if not value >= 1:
+                raise InputError(f"{name}: must be at least 1 round, got {value:g}")
+        self.agents, self.up, self.down, self.seed = agents, up, down, seed
+        self._present = [np.ones(agents, bool)]  # before round 1 everybody is there
+
+    def at(self, number: int) -> Bool[np.ndarray, "agents"]:
+        """Who is there in a round."""
+        while len(self._present) <= number:
+            draws = np.random.default_rng([self.seed, len(self._present)]).random(self.agents)
+            now = self._present[-1]
+            self._present.append(np.where(now, draws >= 1 / self.up, draws < 1 / self.down))
+        return self._present[number]
+
+
+class Churn:
+    """Another schedule, in which everybody hears the newest beliefs, whose agents come and go.
+
+    Who is down does not learn, speak or hear, and comes back with what it had. (Agents with their own clocks hold older
+    beliefs of those who have left: `Asynchronous` takes a `Presence` itself.)
 
     >>> from consilience.network import ring
     >>> churn = Churn(Fixed(ring(50)), up=10, down=5)
@@ -181,24 +209,14 @@ class Churn:
     repeats = None
 
     def __init__(self, schedule: Schedule, up: float | int, down: float | int, seed: int = 0) -> None:
-        for name, value in (("up", up), ("down", down)):
-            if not value >= 1:
-                raise InputError(f"{name}: must be at least 1 round, got {value:g}")
+        if schedule.most.age:
+            raise InputError("schedule: where older beliefs are heard, agents come and go by their clocks' presence")
         self.agents, self.most, self.schedule = schedule.agents, schedule.most, schedule
-        self.up, self.down, self.seed = up, down, seed
-        self._present = [np.ones(schedule.agents, bool)]  # before round 1 everybody is there
-
-    def present(self, number: int) -> Any:
-        """Who is there in a round."""
-        while len(self._present) <= number:
-            draws = np.random.default_rng([self.seed, len(self._present)]).random(self.agents)
-            now = self._present[-1]
-            self._present.append(np.where(now, draws >= 1 / self.up, draws < 1 / self.down))
-        return self._present[number]
+        self.presence = Presence(schedule.agents, up, down, seed)
 
     def turn(self, number: int) -> Turn:
         """What is left when those who are away are left out."""
-        turn, there = self.schedule.turn(number), self.present(number)
+        turn, there = self.schedule.turn(number), self.presence.at(number)
         kept = there[turn.receivers]
         turn = turn._replace(
             learners=turn.learners[there[turn.learners]],

@@ -81,6 +81,9 @@ def check_turn(turn: Turn, agents: int, number: int) -> None:
     for what, part in (("learner", turn.learners), ("receiver", turn.receivers), ("sender", turn.senders)):
         if len(wrong := part[(part < 0) | (part >= agents)]):
             raise InputError(f"{where} names {what} {wrong[0]}, there are agents 0 to {agents - 1}")
+    in_order = np.sort(turn.learners)
+    if len(twice := in_order[:-1][np.diff(in_order) == 0]):
+        raise InputError(f"{where} has agent {twice[0]} learn twice")
     if not (np.isfinite(turn.weights) & (turn.weights >= 0)).all():
         raise InputError(f"{where} has a weight that is negative or not finite")
     if (np.diff(turn.receivers) < 0).any():

@@ -50,7 +50,7 @@ def _accuracy(record: Record, counts: np.ndarray, centre: int, file: Path) -> Pa
     panels[0].set_ylim((np.floor(lowest * 20) / 20, 1.0) if lowest > 0.8 else (0, 1.02))
     panels[0].set_ylabel("accuracy on the global test set")
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=4 if len(arms) > 1 else 2)
-    return finish(figure, _what_to_see(held.min() < counts.shape[1], ALONE in arms), file)
+    return finish(figure, _what_to_see(bool(held.min() < counts.shape[1]), ALONE in arms), file)
 
 
 def _what_to_see(labels_missing: bool, alone: bool) -> str:
