@@ -53,7 +53,8 @@ def play_light(now: Round, before: Progress, everybody: bool) -> Progress:
     if said is not None:
         slots = jnp.arange(len(now.numbers))
         said = jax.tree.map(lambda x, new: x.at[slots, turn.position].set(new), said, public)
-    heard = from_all(now.placement, _spoken(public, said, turn.speaking))
+    own, sent = _said(public, said), _sent(now, _said(public, said))
+    heard = own if sent is None else jax.tree.map(lambda x, y: jnp.concatenate([x, y]), own, sent)
     edges = Edges(turn.weights, turn.senders, turn.receivers, len(now.numbers))
     inbox = Inbox(pool(edges, heard))
     return Progress(where(turn.hears, jax.vmap(agent.pool)(state, inbox), state), public, said)
@@ -82,11 +83,18 @@ def play_heavy(now: Round, before: Progress) -> Progress:
     def hear(number: Int[Array, ""], states: State) -> State:
         slot, begin, end = turn.hearers[number], turn.begins[number], turn.begins[number + 1]
 
-        def add(edge: Int[Array, ""], total: Any) -> Any:
-            weight, belief = turn.weights[edge], row(heard, turn.senders[edge])
-            return jax.tree.map(lambda x, eta: x + weight.astype(eta.dtype) * eta, total, belief)
+        def add_from(rows: Message, number: Int[Array, ""], weight: Array, total: Any) -> Any:
+            return jax.tree.map(lambda x, eta: x + weight.astype(eta.dtype) * eta, total, row(rows, number))
 
-        nothing = jax.tree.map(lambda x: jnp.zeros(x.shape[1:], x.dtype), heard)
+        def add(edge: Int[Array, ""], total: Any) -> Any:
+            number, weight = turn.senders[edge], turn.weights[edge]
+            if sent is None:
+                return add_from(own, number, weight, total)
+            here = len(jax.tree.leaves(own)[0])
+            from_here, from_elsewhere = partial(add_from, own, number), partial(add_from, sent, number - here)
+            return lax.cond(number < here, from_here, from_elsewhere, weight, total)
+
+        nothing = jax.tree.map(lambda x: jnp.zeros(x.shape[1:], x.dtype), own)
         inbox = Inbox(lax.fori_loop(begin, end, add, nothing))
         state = row(states, slot)
         return with_row(states, agent.pool(state, inbox), slot, state)
@@ -98,15 +106,28 @@ def play_heavy(now: Round, before: Progress) -> Progress:
         after = after._replace(state=_move(placement, after.state, from_first=False))
     if after.said is not None:
         after = after._replace(said=lax.fori_loop(0, turn.pieces[0], remember, after.said))
-    heard = from_all(placement, _spoken(after.public, after.said, turn.speaking))
+    own = _said(after.public, after.said)
+    sent = _sent(now, own)
     return after._replace(state=lax.fori_loop(0, turn.hearing, hear, after.state))
 
 
-def _spoken(public: Message, said: Message | None, speaking: Int[Array, "speaking"]) -> Message:
-    """The beliefs that are heard in a turn: the newest, or older ones from what was said."""
-    if said is None:
-        return jax.tree.map(lambda x: x[speaking], public)
-    return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[speaking], said)
+def _said(public: Message, said: Message | None) -> Message:
+    """What a device's slots have said, a row each: the newest, or the last few of every slot."""
+    return public if said is None else jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), said)
+
+
+def _sent(now: Round, own: Message) -> Message | None:
+    """What other devices say to agents of this one: only what is heard travels. Nothing where there are no others."""
+    devices, room = now.turn.speaking.shape
+    if devices == 1:
+        return None
+
+    def exchanged(x: Array) -> Array:
+        mail = x[now.turn.speaking.reshape(-1)].reshape(devices, room, *x.shape[1:])
+        received: Array = lax.all_to_all(mail, AXIS, split_axis=0, concat_axis=0)
+        return received.reshape(-1, *x.shape[1:])
+
+    return jax.tree.map(exchanged, own)
 
 
 def _move(placement: Placement, states: State, from_first: bool) -> State:

@@ -33,6 +33,8 @@ CHOSEN = {
 }
 MNIST = {"dataset": "mnist", "learner": {"epochs": 5, "batch": 50, **CHOSEN}}
 FASHION = {"dataset": "fashion-mnist", "learner": {"epochs": 5, "batch": 100, **CHOSEN, "estimator": "weights"}}
+# For networks that change, chosen in the same way: everybody starts a round where it has pooled, loosely held there.
+LOOSE = {"kl_weight": 0.1, "sd_rate": 30.0}
 GRID = {"grid": {"kind": "grid", "rows": 3, "columns": 3}}
 
 SMALL = {
@@ -40,7 +42,7 @@ SMALL = {
     "record_every": 5,
     "checkpoint_every": 10,
     "model": {"kind": "mlp", "hidden": [32, 32]},
-    "learner": {"epochs": 5, "batch": 10, "decay": 0.99},
+    "learner": {"epochs": 5, "batch": 10, "learning_rate": 3e-3, **LOOSE},
     "samples": 16,
 }
 
@@ -135,7 +137,7 @@ PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
             "record_every": 100,
             "checkpoint_every": 50,
             "networks": {"cooperating": {"kind": "rotating-star", "edges": 100, "at_once": 10, "trust": 0.5}},
-            "learner": {"epochs": 2, "batch": 10, "decay": 0.998},
+            "learner": {"epochs": 2, "batch": 10, "decay": 0.998, **LOOSE},
         },
     ),
     "churn-digits": (
@@ -160,7 +162,8 @@ PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
         "Fast and slow agents on the embedded digits: not waiting, against waiting for the slowest, on one clock",
         {
             **SMALL,
-            "rounds": 150,
+            "rounds": 500,
+            "record_every": 10,
             "partition": {"kind": "shards", "each": 2},
             "networks": {
                 name: {
