@@ -67,7 +67,7 @@ def _against_time(record: Record, file: Path) -> Path:
         axes.plot(time, accuracy.mean(1), color=colour, label=f"{arm} (mean, range over agents)")
     axes.set(xlabel="simulated time (the fastest agent's round takes 1)", ylabel="accuracy on the global test set")
     axes.set_ylim(0, 1.02)
-    figure.legend(loc="outside upper center", ncols=2)
+    figure.legend(loc="outside upper center")
     return finish(figure, "Who does not wait for the slowest agent gets further in the same time.", file)
 
 
