@@ -231,31 +231,31 @@ def label_number(dataset: Dataset, label: int | str) -> int:
 def arms(config: Config) -> dict[str, Arm]:
     """One arm for each network, and one in which nobody talks."""
     setting = setting_of(config)
+    model, partition, names = setting.model, setting.partition, setting.dataset.label_names
     schedules = {name: described.schedule() for name, described in config.networks.items()}
     if config.alone:
         first = next(iter(schedules.values()))
-        nobody = Network(sp.eye_array(setting.partition.agents), ALONE)
+        nobody = Network(sp.eye_array(partition.agents), ALONE)
         schedules[ALONE] = nobody if isinstance(first, Network) else Unheard(first)
-    initial = setting.model.init(jax.random.key(config.seed))
+    initial = model.init(jax.random.key(config.seed))
     options = Options(**config.learner.model_dump(include=set(Options._fields)))
-    agent = variational(setting.model, initial, options)
-    an_epoch = int(setting.partition.sizes().min()) // config.learner.batch
+    agent = variational(model, initial, options)
+    an_epoch = int(partition.sizes().min()) // config.learner.batch
     draw = partial(_draw, config.learner, an_epoch)
     packing = packing_of(initial)
 
     def apply(weights: Float[Array, "size"], inputs: Array) -> Float[Array, "examples labels"]:
-        return setting.model.apply(packing.unpack(packing.split(weights)), inputs)
+        return model.apply(packing.unpack(packing.split(weights)), inputs)
 
-    names = setting.dataset.label_names
     measure, compare = partial(_measure, apply, config.samples, names), partial(_compare, len(names))
     steps = config.learner.epochs * an_epoch
-    data = partial(data_of, setting)
+    data = partial(data_of, config, partition)
     return {name: Arm(agent, draw, schedule, measure, compare, data, steps) for name, schedule in schedules.items()}
 
 
-def data_of(setting: Setting, agents: Int[np.ndarray, "agents"]) -> Shared:
-    """The examples of some agents, and the test set."""
-    dataset, partition = setting.dataset, setting.partition
+def data_of(config: Config, partition: Partition, agents: Int[np.ndarray, "agents"]) -> Shared:
+    """The examples of some agents, and the test set. A host keeps no others: they are read from the files here."""
+    dataset = dataset_of(config)
     sizes = partition.sizes()
     here = np.zeros(partition.agents, bool)
     here[agents] = True
