@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from consilience.config import NETWORKS, read_toml, validate
+from consilience.config import read_toml, validate
 from consilience.errors import InputError, suggestion
 from consilience.network import Network, Replay, check, read_network, read_turns
 from consilience.network.files import SUFFIXES
+from consilience.network_config import NETWORKS
 from consilience.tables import table
 from consilience.theory import (
     certain_sample_size,

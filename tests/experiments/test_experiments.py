@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from consilience import run
-from consilience.config import Complete
 from consilience.engines.arm import Progress
 from consilience.experiments import linear_regression, load, theorem_1
 from consilience.network import check
+from consilience.network_config import Complete
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,11 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 from pydantic import Field
 
-from consilience.config import (
-    ArmName,
+from consilience.config import ArmName
+from consilience.engines.arm import Arm, Data, Metrics, Progress
+from consilience.experiments.coins import TRUTH, Coins, arm_of, tables_for
+from consilience.network import Fixed, Network, Schedule, check_union
+from consilience.network_config import (
     Changes,
     Clocks,
     Complete,
@@ -20,9 +23,6 @@ from consilience.config import (
     Star,
     WattsStrogatz,
 )
-from consilience.engines.arm import Arm, Data, Metrics, Progress
-from consilience.experiments.coins import TRUTH, Coins, arm_of, tables_for
-from consilience.network import Fixed, Network, Schedule, check_union
 from consilience.record import Record
 from consilience.theory import finite_information, mixing_windows, rate, realised_at, stationary
 

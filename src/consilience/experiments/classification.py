@@ -13,9 +13,10 @@ import scipy.sparse as sp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 from pydantic import Field, PositiveFloat
 
-from consilience.config import ArmName, Described, NetworkConfig, RunConfig
+from consilience.config import ArmName, RunConfig
 from consilience.data import Dataset, Partition, by_feature, by_label, dirichlet, from_file, iid, load_dataset, shards
 from consilience.data.shuffle import shuffled
+from consilience.described import Described
 from consilience.engines.arm import Arm, Metrics, Progress, agent_key
 from consilience.errors import InputError
 from consilience.evaluate import confidence_by_label, disagreement, predictive, scores
@@ -23,6 +24,7 @@ from consilience.learners.packing import packing_of
 from consilience.learners.variational import Minibatches, Options, variational
 from consilience.models import Model, cnn, mlp
 from consilience.network import Network, Unheard, check, check_union
+from consilience.network_config import NetworkConfig
 from consilience.record import Record
 
 ALONE = "alone"

@@ -13,11 +13,12 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from pydantic import Field, PositiveFloat
 
 from consilience.beliefs import Gaussian
-from consilience.config import Matrix, NetworkConfig, RunConfig
+from consilience.config import RunConfig
 from consilience.engines.arm import Arm, Data, Metrics, Progress, agent_key, round_key
 from consilience.errors import InputError
 from consilience.learners import Observations, conjugate
 from consilience.network import Network, check, from_matrix
+from consilience.network_config import Matrix, NetworkConfig
 from consilience.record import Record
 from consilience.theory import gaussian_information, hardest_direction, mean_log_ratio, stationary
 

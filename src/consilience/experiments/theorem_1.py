@@ -10,10 +10,11 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 from pydantic import Field
 
-from consilience.config import ArmName, Complete, Grid, NetworkConfig, Ring, Star, WattsStrogatz
+from consilience.config import ArmName
 from consilience.engines.arm import Arm, Data, Metrics, Progress
 from consilience.experiments.coins import TRUTH, Coins, arm_of, tables_for
 from consilience.network import Network, check
+from consilience.network_config import Complete, Grid, NetworkConfig, Ring, Star, WattsStrogatz
 from consilience.record import Record
 from consilience.theory import (
     certain_sample_size,

@@ -1,0 +1,286 @@
+"""Typed descriptions of networks and of how they change."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field
+
+from consilience.described import Described
+from consilience.errors import InputError
+from consilience.network import (
+    Asynchronous,
+    Churn,
+    Fixed,
+    Gossip,
+    Lossy,
+    Network,
+    Presence,
+    Replay,
+    RotatingStar,
+    Schedule,
+    complete,
+    erdos_renyi,
+    from_matrix,
+    grid,
+    lazy,
+    path,
+    read_network,
+    read_turns,
+    ring,
+    star,
+    watts_strogatz,
+)
+from consilience.network.weights import Rule
+
+
+class Clocks(Described):
+    """Agents that do not wait: how long each one's round takes, how long a belief travels, how old it may get."""
+
+    durations: list[Annotated[float, Field(gt=0)]] | None = Field(None, description="one for each agent")
+    spread: float = Field(0.0, ge=0, description="else log-normal around 1 with this sd of the logarithm")
+    delay: float = Field(0.0, ge=0, description="of every message between two agents")
+    staleness: float | None = Field(None, ge=0, description="age beyond which a belief is not pooled; default: any age")
+    tick: float | None = Field(None, gt=0, description="how often clocks are read [default: the shortest duration]")
+    wait: bool = Field(False, description="everybody waits for the slowest: synchronous, on the same clock")
+
+    def build(self, network: Network, seed: int, presence: Presence | None) -> Schedule:
+        """The schedule; the fastest agent's round takes 1 where durations are drawn."""
+        drawn = np.exp(self.spread * np.random.default_rng([seed, 1]).standard_normal(network.agents))
+        durations = np.array(self.durations) if self.durations is not None else drawn / drawn.min()
+        tick = float(durations.min()) if self.tick is None else self.tick
+        if self.wait:
+            durations = np.full_like(durations, durations.max())
+        staleness = np.inf if self.staleness is None else self.staleness
+        return Asynchronous(network, durations, self.delay, staleness, tick, presence)
+
+
+class Changes(Described):
+    """How a network changes from round to round. What is not said stays as it is; weight that is lost returns."""
+
+    gossip: Literal["edge", "matching"] | None = Field(None, description="one random edge, or a matching, a round")
+    clocks: Clocks | None = Field(None, description="agents with their own clocks")
+    up: float | None = Field(None, ge=1, description="rounds an agent stays, on average, before it leaves")
+    down: float | None = Field(None, ge=1, description="rounds it stays away, on average")
+    loss: float = Field(0.0, ge=0, lt=1, description="probability that a message is lost")
+    replay: Path | None = Field(
+        None, description="a file of recorded turns, played again in the place of all other changes"
+    )
+    seed: int = Field(0, ge=0)
+
+    def build(self, network: Network) -> Schedule:
+        """The schedule over a network."""
+        self.check()
+        if self.replay is not None:
+            return Replay(network.agents, read_turns(self.replay))
+        schedule: Schedule = Fixed(network)
+        if self.gossip:
+            schedule = Gossip(network, self.gossip == "matching", self.seed)
+        if self.clocks:
+            presence = None
+            if self.up is not None and self.down is not None:
+                presence = Presence(network.agents, self.up, self.down, self.seed)
+            schedule = self.clocks.build(network, self.seed, presence)
+        else:
+            schedule = self.churning(schedule)
+        return self.losing(schedule)
+
+    def check(self) -> None:
+        """Refuse changes that do not go together."""
+        if self.gossip and self.clocks:
+            raise InputError("changes: gossip and clocks exclude each other")
+        if (self.up is None) != (self.down is None):
+            raise InputError("changes: up and down go together")
+
+    def churning(self, schedule: Schedule) -> Schedule:
+        """The schedule whose agents come and go, where they do."""
+        if self.up is None or self.down is None:
+            return schedule
+        return Churn(schedule, self.up, self.down, self.seed)
+
+    def losing(self, schedule: Schedule) -> Schedule:
+        """The schedule whose messages are lost, where they are."""
+        return Lossy(schedule, self.loss, self.seed) if self.loss else schedule
+
+
+class AnyNetwork(Described):
+    """What every network description has."""
+
+    changes: Changes | None = Field(None, description="how it changes from round to round")
+    laziness: float = Field(0.0, ge=0, lt=1, description="weight every agent keeps for itself before listening")
+
+    def plain(self) -> Network:
+        """The network before laziness."""
+        raise NotImplementedError
+
+    def build(self) -> Network:
+        """The network that this describes (not yet checked against assumption 1)."""
+        network = self.plain()
+        if not self.laziness:
+            return network
+        return Network(lazy(network.W, self.laziness), f"lazy {network.name}", network.names)
+
+    def fixed(self) -> Network:
+        """The network, for what is only meant for one that stays the same."""
+        if isinstance(self.schedule(), Network):
+            return self.build()
+        raise InputError("network: must be the same in every round here; image experiments take networks that change")
+
+    def schedule(self) -> Network | Schedule:
+        """The network, or how it changes."""
+        return self.build() if self.changes is None else self.changes.build(self.build())
+
+
+class Star(AnyNetwork):
+    """A hub and its edge agents."""
+
+    kind: Literal["star"] = "star"
+    edges: int = Field(8, ge=1, description="number of edge agents")
+    trust: float = Field(0.5, gt=0, lt=1, description="weight a that every edge agent puts on the hub")
+
+    def plain(self) -> Network:
+        """The star."""
+        return star(self.edges, self.trust)
+
+
+class RotatingStarNetwork(AnyNetwork):
+    """The paper's time-varying star: a few of the edge agents at once, in turn; `build` is the mean of a cycle."""
+
+    kind: Literal["rotating-star"] = "rotating-star"
+    edges: int = Field(25, ge=1, description="N: number of edge agents")
+    at_once: int = Field(5, ge=1, description="N_0: how many of them are connected in a round")
+    trust: float = Field(0.5, gt=0, lt=1, description="weight a that an edge agent puts on the hub")
+
+    def turns(self) -> RotatingStar:
+        """The cycle."""
+        return RotatingStar(self.edges, self.at_once, self.trust)
+
+    def plain(self) -> Network:
+        """The mean of the cycle's W_t."""
+        turns = self.turns()
+        matrices = [turns.turn(number).matrix(turns.agents) for number in range(1, turns.repeats + 1)]
+        return Network(sum(matrices[1:], matrices[0]) / turns.repeats, f"mean of a star, {self.at_once} at once")
+
+    def schedule(self) -> Network | Schedule:
+        """The cycle; messages may be lost in it and agents come and go."""
+        changes = self.changes
+        if self.laziness:
+            raise InputError("laziness: a rotating star has its own turns; trust says how much an edge keeps")
+        if changes is None:
+            return self.turns()
+        if changes.gossip or changes.clocks or changes.replay:
+            raise InputError("changes: a rotating star has its own turns; it takes loss, up and down")
+        changes.check()
+        return changes.losing(changes.churning(self.turns()))
+
+
+class Grid(AnyNetwork):
+    """A rectangle of agents."""
+
+    kind: Literal["grid"] = "grid"
+    rows: int = Field(3, ge=1)
+    columns: int = Field(3, ge=1)
+    weights: Rule = "uniform"
+
+    def plain(self) -> Network:
+        """The grid."""
+        return grid(self.rows, self.columns, self.weights)
+
+
+class Ring(AnyNetwork):
+    """A circle of agents."""
+
+    kind: Literal["ring"] = "ring"
+    agents: int = Field(9, ge=1)
+    directed: bool = Field(False, description="hear only the agent before")
+    weights: Rule = "uniform"
+
+    def plain(self) -> Network:
+        """The ring."""
+        return ring(self.agents, self.weights, self.directed)
+
+
+class Complete(AnyNetwork):
+    """Everybody hears everybody."""
+
+    kind: Literal["complete"] = "complete"
+    agents: int = Field(9, ge=1, le=20_000)
+    weights: Rule = "uniform"
+
+    def plain(self) -> Network:
+        """The complete network."""
+        return complete(self.agents, self.weights)
+
+
+class PathGraph(AnyNetwork):
+    """A line of agents."""
+
+    kind: Literal["path"] = "path"
+    agents: int = Field(9, ge=1)
+    weights: Rule = "uniform"
+
+    def plain(self) -> Network:
+        """The path."""
+        return path(self.agents, self.weights)
+
+
+class ErdosRenyi(AnyNetwork):
+    """Independent links."""
+
+    kind: Literal["erdos-renyi"] = "erdos-renyi"
+    agents: int = Field(9, ge=1)
+    probability: float = Field(0.5, ge=0, le=1)
+    seed: int = Field(0, ge=0)
+    weights: Rule = "uniform"
+
+    def plain(self) -> Network:
+        """The random network."""
+        return erdos_renyi(self.agents, self.probability, self.seed, self.weights)
+
+
+class WattsStrogatz(AnyNetwork):
+    """A small world."""
+
+    kind: Literal["watts-strogatz"] = "watts-strogatz"
+    agents: int = Field(9, ge=3)
+    neighbours: int = Field(4, ge=2)
+    probability: float = Field(0.1, ge=0, le=1)
+    seed: int = Field(0, ge=0)
+    weights: Rule = "uniform"
+
+    def plain(self) -> Network:
+        """The small world."""
+        if self.neighbours >= self.agents:
+            raise InputError(f"neighbours: must be below the number of agents ({self.agents}), got {self.neighbours}")
+        return watts_strogatz(self.agents, self.neighbours, self.probability, self.seed, self.weights)
+
+
+class Matrix(AnyNetwork):
+    """W as it is given: its rows, or a CSV or TOML file."""
+
+    kind: Literal["matrix"] = "matrix"
+    W: list[list[float]] | None = None
+    file: Path | None = None
+
+    def plain(self) -> Network:
+        """The network with this W."""
+        if (self.W is None) == (self.file is None):
+            raise InputError("network: a matrix network takes either W or file")
+        return from_matrix(self.W) if self.W is not None else read_network(str(self.file))
+
+
+AnyKind = Star | RotatingStarNetwork | Grid | Ring | Complete | PathGraph | ErdosRenyi | WattsStrogatz | Matrix
+NetworkConfig = Annotated[AnyKind, Field(discriminator="kind")]
+NETWORKS: dict[str, type[AnyNetwork]] = {
+    "star": Star,
+    "rotating-star": RotatingStarNetwork,
+    "grid": Grid,
+    "ring": Ring,
+    "complete": Complete,
+    "path": PathGraph,
+    "erdos-renyi": ErdosRenyi,
+    "watts-strogatz": WattsStrogatz,
+    "matrix": Matrix,
+}
