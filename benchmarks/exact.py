@@ -31,12 +31,12 @@ def measure(agents: int) -> dict[str, float]:
     config = load("linear-regression", ["network.kind=ring", f"network.agents={agents}", "replicates=1"])
     assert isinstance(config, Config)
     simulation = Simulation(arms(config)["cooperating"])
-    progress, seconds = simulation.start([0]), []
+    progress, seconds = simulation.start(), []
     for piece in range(5):
         first = piece * ROUNDS + 1
         began = time.perf_counter()
         stops = range(first, first + ROUNDS)
-        progress, metrics = simulation.play([0], first, stops, [True] * ROUNDS, progress)
+        progress, metrics = simulation.play(first, stops, [True] * ROUNDS, progress)
         jax.block_until_ready(metrics)
         seconds.append(time.perf_counter() - began)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2

@@ -47,12 +47,12 @@ def simulated(hears: Any, sizes: tuple[int, ...], steps: int, batch: int, rounds
 
     model = mlp((sizes[0],), 10, sizes[1:])
     initial = model.init(jax.random.key(0))
-    arm = Arm(variational(model, initial), draw, hears(), lambda *_: {}, data=lambda _: data, steps=steps)
+    arm = Arm(variational(model, initial), draw, hears(), lambda *_: {}, data=lambda *_: data, steps=steps)
     simulation = Simulation(arm)
-    progress, seconds = simulation.start([0]), []
+    progress, seconds = simulation.start(), []
     for number in range(1, rounds + 2):
         began = time.perf_counter()
-        progress, _ = simulation.play([0], number, [number], [False], progress)
+        progress, _ = simulation.play(number, [number], [False], progress)
         jax.block_until_ready(progress)
         seconds.append(time.perf_counter() - began)
     agents = simulation.schedule.agents

@@ -64,13 +64,13 @@ def ours() -> float:
 
     model = mlp((784,), 10)
     agent = variational(model, model.init(jax.random.key(0)))
-    arm = Arm(agent, draw, star(AGENTS - 1), lambda *_: {}, data=lambda _: data, steps=STEPS)
+    arm = Arm(agent, draw, star(AGENTS - 1), lambda *_: {}, data=lambda *_: data, steps=STEPS)
     simulation = Simulation(arm)
-    state, number = [simulation.start([0])], [0]
+    state, number = [simulation.start()], [0]
 
     def work() -> None:
         number[0] += 1
-        state[0], _ = simulation.play([0], number[0], [number[0]], [False], state[0])
+        state[0], _ = simulation.play(number[0], [number[0]], [False], state[0])
         jax.block_until_ready(state[0])
 
     return smallest(work, AGENTS * STEPS, 8.0)

@@ -39,8 +39,8 @@ def decay(watching: str) -> tuple[float, float]:
         hears=network,
         measure=lambda data, now, n, key: {"decay": -now.public.log_probabilities()[1] / n},
     )
-    simulation = Simulation(arm)
-    _, measured = simulation.play(SEEDS, 1, [ROUNDS], [True], simulation.start(SEEDS))
+    simulation = Simulation(arm, SEEDS)
+    _, measured = simulation.play(1, [ROUNDS], [True], simulation.start())
     return K, float(measured["decay"].mean())
 
 

@@ -68,9 +68,9 @@ def accuracy_of_pooled_means(model: Model) -> float:
 
     initial = model.init(jax.random.key(0))
     agent = variational(model, initial, Options(learning_rate=3e-3))
-    arm = Arm(agent, draw, star(8), lambda *_: {}, data=lambda agents: data, steps=STEPS)
+    arm = Arm(agent, draw, star(8), lambda *_: {}, data=lambda agents, seeds: data, steps=STEPS)
     simulation = Simulation(arm)
-    progress, _ = simulation.play([0], 1, [ROUNDS], [False], simulation.start([0]))
+    progress, _ = simulation.play(1, [ROUNDS], [False], simulation.start())
     progress = simulation.agents(progress)
 
     from consilience.learners.packing import packing_of

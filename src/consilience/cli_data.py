@@ -67,7 +67,7 @@ def show_partition(
         raise InputError(f"partition: '{described.experiment}' does not divide a dataset")
     setting = classification.setting_of(described)
     names = setting.dataset.label_names
-    counts = setting.partition.counts(setting.dataset.labels, len(names))
+    counts = setting.partitions[described.seed].counts(setting.dataset.labels, len(names))
     if as_json:
         print_json({"labels": names, "agents": counts.tolist()})
         return

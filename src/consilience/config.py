@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field, StringConstraints, ValidationError
 
 from consilience.described import Described
 from consilience.errors import InputError, suggestion
-from consilience.network import read_network
+from consilience.files import checksum
 from consilience.network_config import NETWORKS
 
 ArmName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_=. +-]{1,40}$")]
@@ -24,17 +24,24 @@ class RunConfig(Described):
     experiment: str
     seed: int = Field(0, ge=0, lt=2**30, description="the first seed")
     replicates: int = Field(
-        1, ge=1, le=10**6, description="independent repetitions, with seeds seed, seed+1, …; records hold means"
+        1, ge=1, le=10**6, description="independent repetitions, with seeds seed, seed+1, …; records hold their means"
     )
     rounds: int = Field(..., ge=1)
     record_every: int = Field(1, ge=1, description="rounds between two rows of the record")
     checkpoint_every: int = Field(100, ge=1, description="rounds between two checkpoints, at least")
+    record_also: list[Annotated[int, Field(ge=1)]] = Field([], description="rounds to record besides")
+    per_seed: bool = Field(False, description="where there are several seeds, a row for each in the place of means")
     precision: Literal["float32", "float64"] = "float64"
+    files: dict[str, str] | None = Field(None, description="sha256 of every file it names; noted when a run begins")
+
+    def seeds(self) -> list[int]:
+        """The seed of every repetition."""
+        return list(range(self.seed, self.seed + self.replicates))
 
     def recorded_rounds(self) -> list[int]:
         """The rounds at which the record gets a row for each agent; the last round is always one."""
-        stops = list(range(self.record_every, self.rounds + 1, self.record_every))
-        return stops if stops and stops[-1] == self.rounds else [*stops, self.rounds]
+        stops = range(self.record_every, self.rounds + 1, self.record_every)
+        return sorted({*stops, *(n for n in self.record_also if n <= self.rounds), self.rounds})
 
 
 INSTEAD = {"W": "file", "file": "W"}  # either of the two describes a matrix
@@ -74,26 +81,18 @@ def _path(model: type[BaseModel], location: tuple[int | str, ...]) -> str:
     return ".".join(part for n, part in enumerate(parts) if n == 0 or part not in kinds or part in model.model_fields)
 
 
-def _is_path(key: str, value: Any) -> bool:
-    """Whether a field names a file: a dataset may be one of the user's own, or a name."""
-    return key in ("file", "data_dir", "replay") or (key == "dataset" and "." in str(value))
-
-
 def pinned(config: ConfigType) -> ConfigType:
-    """The same description without any file that could change or move: matrices written out, paths made absolute."""
+    """The same description with what its files hold: matrices written out, and the checksum of every other file.
 
-    def pin(value: Any) -> Any:
-        if isinstance(value, dict):
-            if value.get("kind") == "matrix" and value.get("file"):
-                value = {**value, "W": read_network(value["file"]).W.toarray().tolist(), "file": None}
-            return {
-                key: str(Path(inner).absolute()) if inner and _is_path(key, inner) else pin(inner)
-                for key, inner in value.items()
-                if inner is not None
-            }
-        return [pin(inner) for inner in value] if isinstance(value, list) else value
-
-    return validate(type(config), pin(config.model_dump(mode="json")))
+    A description that has checksums already is held to them.
+    """
+    config = config.pinned()
+    found = {field: (file, checksum(field, file)) for field, file in config.named_files()}
+    for field, known in (config.files or {}).items():
+        file, now = found.get(field, ("", known))
+        if now != known:
+            raise InputError(f"{field}: '{file}' was changed: its sha256 is {now[:12]}…, the run has {known[:12]}…")
+    return config.model_copy(update={"files": {field: now for field, (_, now) in found.items()} or None})
 
 
 def read_toml(file: Path) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import json
 import os
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -108,9 +108,7 @@ def count() -> int:
 
 def is_first() -> bool:
     """Whether this is the host that keeps the run's folder."""
-    import jax
-
-    return jax.process_index() == 0
+    return host_number() == 0
 
 
 def from_first(f: Callable[[], Said]) -> Said:
@@ -121,19 +119,73 @@ def from_first(f: Callable[[], Said]) -> Said:
     """
     if count() == 1:
         return f()
-    text = b""
-    if is_first():
-        try:
-            text = json.dumps({"said": f()}).encode()
-        except InputError as error:
-            text = json.dumps({"refused": str(error)}).encode()
-    length = int(same(np.array(len(text))))
-    heard = json.loads(same(np.frombuffer(text.ljust(length), np.uint8)[:length]).tobytes())
-    if "refused" in heard:
+    said: list[Said] = []
+    on_all(lambda: said.append(f()) if is_first() else None)
+    text = json.dumps(said).encode() if is_first() else b""
+    heard: list[Said] = json.loads(_texts(text)[0])
+    return heard[0]
+
+
+def on_all(f: Callable[[], Said]) -> Said:
+    """What f gives here; where it refuses its input on any host, all refuse it in the same words.
+
+    >>> on_all(lambda: 3)
+    3
+    """
+    if count() == 1:
+        return f()
+    refused, result = "", []
+    try:
+        result.append(f())
+    except InputError as error:
+        refused = str(error)
+    said = [text.decode() for text in _texts(refused.encode())]
+    if any(said):
+        host = next(number for number, text in enumerate(said) if text)
         leave()
-        raise InputError(heard["refused"])
-    said: Said = heard["said"]
-    return said
+        raise InputError(said[host] if host == 0 or said[host].startswith("hosts: ") else f"host {host}: {said[host]}")
+    return result[0]
+
+
+def agree(what: str, mine: Mapping[str, Any]) -> None:
+    """Refuse, on all hosts, to go on with hosts that differ in any of these (anything JSON can say)."""
+    if count() == 1:
+        return
+    first = from_first(lambda: dict(mine))
+
+    def compare() -> None:
+        own = json.loads(json.dumps(dict(mine)))
+        for name in {**first, **own}:
+            if first.get(name) != own.get(name):
+                here, there = (_short(values.get(name)) for values in (own, first))
+                number = host_number()
+                raise InputError(
+                    f"hosts: {what} must be the same on all: {name} is {here} on host {number}, {there} on host 0"
+                )
+
+    on_all(compare)
+
+
+def host_number() -> int:
+    """Which host this is."""
+    import jax
+
+    return int(jax.process_index())
+
+
+def _short(value: Any) -> str:
+    text = "not given" if value is None else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else f"{text[:57]}…"
+
+
+def _texts(text: bytes) -> list[bytes]:
+    """What every host says, on all."""
+    length = int(longest(np.array(len(text), np.int64)))
+    table = np.zeros((count(), 8 + length), np.uint8)
+    table[host_number(), :8] = np.frombuffer(len(text).to_bytes(8, "little"), np.uint8)
+    table[host_number(), 8 : 8 + len(text)] = np.frombuffer(text, np.uint8)
+    rows = _over_hosts(table, "sum")
+    return [row[8 : 8 + int.from_bytes(row[:8].tobytes(), "little")].tobytes() for row in rows]
 
 
 def same(array: Any) -> np.ndarray:
@@ -142,7 +194,7 @@ def same(array: Any) -> np.ndarray:
     return _over_hosts(mine if is_first() else np.zeros_like(mine), "sum")
 
 
-def longest(lengths: Int[np.ndarray, "arrays"]) -> Int[np.ndarray, "arrays"]:
+def longest(lengths: Int[np.ndarray, "*arrays"]) -> Int[np.ndarray, "*arrays"]:
     """The largest that any host has, on all."""
     return _over_hosts(lengths, "max")
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 import numpy as np
 from pydantic import Field
 
-from consilience.described import Described
+from consilience.described import Described, naming
 from consilience.errors import InputError
 from consilience.network import (
     Asynchronous,
@@ -65,8 +65,8 @@ class Changes(Described):
     up: float | None = Field(None, ge=1, description="rounds an agent stays, on average, before it leaves")
     down: float | None = Field(None, ge=1, description="rounds it stays away, on average")
     loss: float = Field(0.0, ge=0, lt=1, description="probability that a message is lost")
-    replay: Path | None = Field(
-        None, description="a file of recorded turns, played again in the place of all other changes"
+    replay: Path | None = naming(
+        "file", None, description="recorded turns, played again in the place of all other changes"
     )
     seed: int = Field(0, ge=0)
 
@@ -262,7 +262,12 @@ class Matrix(AnyNetwork):
 
     kind: Literal["matrix"] = "matrix"
     W: list[list[float]] | None = None
-    file: Path | None = None
+    file: Path | None = naming("file", None)
+
+    def pinned(self) -> Self:
+        """With the rows that the file holds."""
+        rows = self.W if self.file is None else read_network(self.file).W.toarray().tolist()
+        return super(Matrix, self.model_copy(update={"W": rows, "file": None})).pinned()
 
     def plain(self) -> Network:
         """The network with this W."""

@@ -1,49 +1,40 @@
 """A run in its folder: begin it, carry it on from its last checkpoint, report it.
 
-The folder holds `config.toml` (what to do), `run.json` (versions, seeds, status), `record.csv` (what happened), where
-a network changes `turns-ARM.csv` (who learns and who hears whom in every round),
-`checkpoint.safetensors` (where it stands), and, once finished, `summary.json` and `figures/`. Of several hosts only the
-first touches the folder.
+The folder holds `config.toml` (what to do), `run.json` (versions, seeds, status, checksums), `record.csv` (what
+happened), `shares.json` (who held what), where a network changes `turns-ARM.csv` (who learns and who hears whom in
+every round), `checkpoint.safetensors` (where it stands, and the one before), and, once finished, `summary.json` and
+`figures/`. Of several hosts only the first touches the folder.
 """
 
 from __future__ import annotations
 
-import fcntl
-import hashlib
 import json
-import platform
-import shlex
-import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import partial
-from importlib.metadata import version
-from itertools import count
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 
+from consilience import folder as files
 from consilience import hosts
-from consilience.checkpoint import clear_unfinished, load_checkpoint, save_checkpoint, write_atomically
+from consilience.checkpoint import load_checkpoint, read_header, save_checkpoint
 from consilience.config import RunConfig, pinned, to_toml
-from consilience.engines.arm import Arm, Metrics, Progress
+from consilience.engines.arm import Arm, Progress
 from consilience.engines.simulate import Simulation
 from consilience.errors import InputError
 from consilience.experiments import described, load, module_of
+from consilience.files import sha256_of, write_atomically
+from consilience.folder import CHECKPOINT, CONFIG, RECORD, SHARES, SUMMARY, locked, new_folder
 from consilience.network import Network, turns_as_csv
-from consilience.record import Record, RecordWriter
+from consilience.provenance import provenance
+from consilience.record import NOTHING, Extent, Record, RecordWriter
 
-CONFIG, RUN, RECORD, CHECKPOINT, SUMMARY = (
-    "config.toml",
-    "run.json",
-    "record.csv",
-    "checkpoint.safetensors",
-    "summary.json",
-)
+__all__ = ["RunFailed", "Stopped", "begin", "carry_on", "extend", "locked", "new_folder", "opened", "report"]
 LIGHT_STOPS, HEAVY_PACE = 10, 2  # recorded rounds, or rounds, that one call of the jitted program plays
 OnRound = Callable[[int, str], None]
 
@@ -58,10 +49,11 @@ class Stopped(Exception):
 
 def begin(config: RunConfig, folder: Path) -> None:
     """Make a run's folder: the description and how it came about. The description is checked as a whole first."""
-    config = pinned(config)
+    module = module_of(config.experiment)
     try:
+        config = pinned(config)
         with jax.enable_x64(config.precision == "float64"):
-            arms = module_of(config.experiment).arms(config)
+            arms = module.arms(config)
         if (folder.exists() or folder.is_symlink()) and (not folder.is_dir() or any(folder.iterdir())):
             raise InputError(f"--out: '{folder}' already exists; `consilience resume {folder}` carries a run on")
         folder.mkdir(parents=True, exist_ok=True)
@@ -69,43 +61,34 @@ def begin(config: RunConfig, folder: Path) -> None:
         if folder.is_dir() and not any(folder.iterdir()):
             folder.rmdir()
         raise
-    write_atomically(folder / CONFIG, to_toml(config).encode())
+    files.write(folder, CONFIG, to_toml(config).encode())
+    if hasattr(module, "shares"):
+        files.write(folder, SHARES, json.dumps(module.shares(config)).encode())
     for name, arm in arms.items():
         if not isinstance(arm.hears, Network):
-            write_atomically(folder / f"turns-{name}.csv", turns_as_csv(arm.hears, config.rounds).encode())
-    _note(folder, status="begun", started=_now(), seeds=_seeds(config), command=_command(), versions=_versions())
-
-
-def new_folder(experiment: str, parent: Path = Path("runs")) -> Path:
-    """Make the first free folder for a run, runs/NAME-1, runs/NAME-2, …; two runs begun at once get different ones."""
-    parent.mkdir(parents=True, exist_ok=True)
-    for n in count(1):
-        folder = parent / f"{experiment}-{n}"
-        try:
-            folder.mkdir()
-        except FileExistsError:
-            continue
-        return folder
-    raise AssertionError("unreachable")
+            files.write(folder, f"turns-{name}.csv", turns_as_csv(arm.hears, config.rounds).encode())
+    files.note(folder, status="begun", started=_now(), seeds=config.seeds(), **provenance())
 
 
 def opened(folder: Path) -> RunConfig:
     """The description in a run's folder."""
     if not (folder / CONFIG).is_file():
         raise InputError(f"run: '{folder}' is not a run folder, it has no {CONFIG}")
+    files.read(folder, CONFIG)
     return load(str(folder / CONFIG))
 
 
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Hold a run's folder alone: two processes on one run would destroy its record."""
-    with (folder / ".lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise InputError(f"run: '{folder}' is being carried on by another process") from None
-        clear_unfinished(folder)
-        yield
+def extend(folder: Path, rounds: int) -> None:
+    """Let a run go on to another last round."""
+    config = opened(folder)
+    if type(config).recorded_rounds is not RunConfig.recorded_rounds:
+        raise InputError(f"rounds: {config.experiment} spaces its records by its last round; begin a new run instead")
+    file = files.latest_checkpoint(folder)
+    done = read_header(file).position.get("round", 0) if file else 0
+    if rounds < max(done, 1):
+        raise InputError(f"rounds: must be at least {max(done, 1)}, which have been played, got {rounds}")
+    with locked(folder):
+        files.write(folder, CONFIG, to_toml(config.model_copy(update={"rounds": rounds})).encode())
 
 
 def carry_on(
@@ -123,40 +106,53 @@ def carry_on(
     config = described(hosts.from_first(lambda: opened(folder).model_dump(mode="json", exclude_none=True)))
     digest = _digest(config)
     config = _with_data(config, data_dir)
-    with jax.enable_x64(config.precision == "float64"):
+
+    def arms_here() -> dict[str, Arm]:
+        pinned(config)  # the files that this host reads are those of the run
         arms: dict[str, Arm] = module_of(config.experiment).arms(config)
-        with ExitStack() as held:
-            hosts.from_first(lambda: held.enter_context(locked(folder)))
-            hours = _facts(folder).get("hours")
-            before = hours if isinstance(hours, int | float) else 0.0
-            began, status = time.monotonic(), "stopped"
-            _note(folder, status="running")
-            try:
-                _play_all(config, digest, arms, folder, on_round, stop)
-                status = "finished"
-            except RunFailed:
-                status = "failed"
-                raise
-            finally:
-                spent = round(before + (time.monotonic() - began) / 3600, 4)
-                _note(folder, status=status, hours=spent, **{status: _now()})
-            return hosts.from_first(lambda: report(folder, data_dir=data_dir))
+        return arms
+
+    with jax.enable_x64(config.precision == "float64"), ExitStack() as held:
+        arms = hosts.on_all(arms_here)
+        hosts.from_first(lambda: held.enter_context(locked(folder)))
+        hours = hosts.from_first(lambda: files.facts(folder).get("hours"))
+        run = _prepared(config, digest, arms, folder)  # what is refused leaves the folder as it is
+        before = hours if isinstance(hours, int | float) else 0.0
+        began, ending = time.monotonic(), "stopped"
+        _note(folder, status="running")
+        try:
+            run.play(on_round, stop)
+            ending = "finished"
+        except RunFailed:
+            ending = "failed"
+            raise
+        finally:
+            spent = round(before + (time.monotonic() - began) / 3600, 4)
+            _note(folder, status=ending, hours=spent, record=run.extent, **{ending: _now()})
+        return hosts.from_first(lambda: report(folder))
 
 
-def report(folder: Path, to: Path | None = None, data_dir: Path | None = None) -> dict[str, Any]:
+def report(folder: Path, to: Path | None = None) -> dict[str, Any]:
     """Read the record; write the summary and the figures anew, into the run's folder or another one."""
     from consilience.report import draw
 
-    config, to = _with_data(opened(folder), data_dir), to or folder
+    config, to = opened(folder), to or folder
+    facts, extent = files.facts(folder), files.extent(folder)
+    if extent == NOTHING and (folder / RECORD).exists() and (folder / RECORD).stat().st_size:
+        raise InputError(f"record: nothing says how '{folder / RECORD}' should be, no checkpoint and no run.json")
+    shares = json.loads(files.read(folder, SHARES)) if (folder / SHARES).exists() else None
     with jax.enable_x64(config.precision == "float64"):
-        record = Record.read(folder / RECORD)
+        record = Record.read(folder / RECORD, extent, shares)
         figures = draw(config, record, to / "figures")
-        facts = _facts(folder)
         summary: dict[str, Any] = {
             "experiment": config.experiment,
             **module_of(config.experiment).summarise(config, record),
             "figures": [str(file.relative_to(to)) for file in figures],
-            **{key: facts[key] for key in ("command", "seeds", "hours", "versions") if key in facts},
+            **{
+                name: facts[name]
+                for name in ("command", "seeds", "hours", "versions", "commit", "machine")
+                if name in facts
+            },
             "configuration": config.model_dump(mode="json", exclude_none=True),
         }
     write_atomically(to / SUMMARY, (json.dumps(summary, indent=2) + "\n").encode())
@@ -168,49 +164,94 @@ def _with_data(config: RunConfig, data_dir: Path | None) -> RunConfig:
     return config if data_dir is None else config.model_copy(update={"data_dir": data_dir})
 
 
-def _play_all(
-    config: RunConfig, digest: str, arms: dict[str, Arm], folder: Path, on_round: OnRound, stop: Callable[[], bool]
-) -> None:
-    seeds = _seeds(config)
-    simulations = {name: Simulation(arm) for name, arm in arms.items()}
+class _Run:
+    """A run that is ready to go on: its simulations and where they stand, and its record, open on the first host."""
+
+    def __init__(
+        self,
+        config: RunConfig,
+        folder: Path,
+        simulations: dict[str, Simulation],
+        progress: dict[str, Progress],
+        position: dict[str, Any],
+    ) -> None:
+        self.config, self.folder, self.simulations, self.progress = config, folder, simulations, progress
+        self.done, self.digest = position["round"], position["digest"]
+        self.extent = Extent(*position["record"])  # of the record at the last checkpoint
+        self.seeds = config.seeds() if config.per_seed and config.replicates > 1 else None
+        self.changing = any(not isinstance(simulation.arm.hears, Network) for simulation in simulations.values())
+        self.record = _opened_record(folder, self.extent)
+
+    def play(self, on_round: OnRound, stop: Callable[[], bool]) -> None:
+        """Play to the last round."""
+        config, saved, words = self.config, self.done, ""
+        heavy = any(simulation.arm.steps is not None for simulation in self.simulations.values())
+        try:
+            on_round(self.done, words)
+            for stops, measured in _chunks(config, self.done, heavy):
+                words = self._play_to(stops, measured) or words
+                interrupted = hosts.anywhere(stop())
+                if self.done - saved >= config.checkpoint_every or self.done == config.rounds or interrupted:
+                    self._save()
+                    saved = self.done
+                on_round(self.done, words)
+                if interrupted and self.done < config.rounds:
+                    raise Stopped(self.done)
+        finally:
+            if self.record:
+                self.record.close()
+
+    def _play_to(self, stops: list[int], measured: list[bool]) -> str:
+        """Play on to each stop and record; tells in a few words how it goes."""
+        words, recorded = "", [n for n, wanted in zip(stops, measured, strict=True) if wanted]
+        for number, (name, simulation) in enumerate(self.simulations.items()):
+            played = simulation.play(self.done + 1, stops, measured, self.progress[name])
+            self.progress[name], metrics = played
+            columns = _of_each_seed(metrics, measured) if self.seeds else _over_seeds(metrics, measured)
+            if self.changing:
+                columns["time"] = _times(simulation, recorded, self.seeds)
+            _refuse_nan(name, recorded, columns)
+            if recorded and self.record:
+                self.record.append(name, recorded, columns, self.seeds)
+            if recorded and number == 0 and "accuracy" in columns:
+                words = f"accuracy {columns['accuracy'][-1].mean():.1%}"
+        self.done = stops[-1]
+        return words
+
+    def _save(self) -> None:
+        """Write a checkpoint. Agents are in order: it does not depend on the devices, or hosts, that made it."""
+        extent = self.record.sync() if self.record else self.extent
+        shapes = {name: simulation.shapes() for name, simulation in self.simulations.items()}
+        # A tree made of a table has its leaves in the order of the names.
+        leaves = ((self.simulations[name], jax.tree.leaves(self.progress[name])) for name in sorted(self.progress))
+        arrays = (simulation.agents(leaf) for simulation, its in leaves for leaf in its)
+        if hosts.is_first():
+            position = {"round": self.done, "record": extent, "digest": self.digest}
+            save_checkpoint(self.folder / CHECKPOINT, shapes, arrays, position)
+        else:
+            for _ in arrays:  # all hosts take part in bringing them together
+                pass
+        self.extent = extent
+
+
+def _prepared(config: RunConfig, digest: str, arms: dict[str, Arm], folder: Path) -> _Run:
+    """The run as it stands, with everything checked that can be."""
+    simulations = {name: Simulation(arm, config.seeds()) for name, arm in arms.items()}
     progress, position = _where_it_stands(config, digest, simulations, folder)
-    changing = any(not isinstance(arm.hears, Network) for arm in arms.values())
-    heavy = any(arm.steps is not None for arm in arms.values())
-    record = _opened_record(folder / RECORD, position["record_bytes"])
-    done = saved = position["round"]
-    words = ""
-    try:
-        on_round(done, words)
-        for stops, measured in _chunks(config, done, heavy):
-            recorded = [n for n, wanted in zip(stops, measured, strict=True) if wanted]
-            for name, simulation in simulations.items():
-                progress[name], metrics = simulation.play(seeds, done + 1, stops, measured, progress[name])
-                columns = _over_seeds(metrics, measured)
-                if changing:
-                    columns["time"] = _times(simulation, recorded)
-                _refuse_nan(name, recorded, columns)
-                if recorded and record:
-                    record.append(name, recorded, columns)
-                if recorded and name == next(iter(arms)) and "accuracy" in columns:
-                    words = f"accuracy {columns['accuracy'][-1].mean():.1%}"
-            done = stops[-1]
-            interrupted = hosts.anywhere(stop())
-            if done - saved >= config.checkpoint_every or done == config.rounds or interrupted:
-                position = {"round": done, "record_bytes": record.sync() if record else 0, "digest": digest}
-                _save(folder / CHECKPOINT, seeds, simulations, progress, position)
-                saved = done
-            on_round(done, words)
-            if interrupted and done < config.rounds:
-                raise Stopped(done)
-    finally:
-        if record:
-            record.close()
+    return _Run(config, folder, simulations, progress, position)
 
 
-def _opened_record(file: Path, length: int) -> RecordWriter | None:
+def _opened_record(folder: Path, extent: Extent) -> RecordWriter | None:
     """The record, on the first host."""
     opened_there: list[RecordWriter] = []
-    hosts.from_first(lambda: opened_there.append(RecordWriter(file, length)))
+
+    def open_it() -> None:
+        try:
+            opened_there.append(RecordWriter(folder / RECORD, extent))
+        except InputError as error:
+            raise InputError(f"{error}; {files.way_out(folder)}") from None
+
+    hosts.from_first(open_it)
     return opened_there[0] if opened_there else None
 
 
@@ -218,22 +259,24 @@ def _where_it_stands(
     config: RunConfig, digest: str, simulations: dict[str, Simulation], folder: Path
 ) -> tuple[dict[str, Progress], dict[str, Any]]:
     """Everybody's state and the position in the run: from the checkpoint, or at the start."""
-    seeds, file = _seeds(config), folder / CHECKPOINT
-    shapes = {name: simulation.shapes(seeds) for name, simulation in simulations.items()}
+    shapes = {name: simulation.shapes() for name, simulation in simulations.items()}
     stored: Iterator[np.ndarray] | None = None
 
     def position_of() -> dict[str, Any] | None:
         nonlocal stored
-        if not file.exists():
+        if (file := files.latest_checkpoint(folder)) is None:
             return None
-        position, stored = load_checkpoint(file, shapes)
+        try:
+            position, stored = load_checkpoint(file, shapes)
+        except InputError as error:
+            raise InputError(f"{error}; {files.way_out(folder)}") from None
         _check_position(position, digest, config, folder)
         return position
 
     position = hosts.from_first(position_of)
     if position is None:
-        progress = {name: simulation.start(seeds) for name, simulation in simulations.items()}
-        return progress, {"round": 0, "record_bytes": 0, "digest": digest}
+        progress = {name: simulation.start() for name, simulation in simulations.items()}
+        return progress, {"round": 0, "record": NOTHING, "digest": digest}
 
     def restored(simulation: Simulation, shape: Any) -> Any:
         array = next(stored) if stored is not None else np.zeros(shape.shape, shape.dtype)
@@ -243,36 +286,23 @@ def _where_it_stands(
     return progress, position
 
 
-def _save(
-    file: Path, seeds: list[int], simulations: dict[str, Simulation], progress: dict[str, Progress], position: Any
-) -> None:
-    """Agents in order: a checkpoint does not depend on the devices, or hosts, that made it."""
-    shapes = {name: simulation.shapes(seeds) for name, simulation in simulations.items()}
-    # A tree made of a table has its leaves in the order of the names.
-    arrays = (simulations[name].agents(leaf) for name in sorted(progress) for leaf in jax.tree.leaves(progress[name]))
-    if hosts.is_first():
-        save_checkpoint(file, shapes, arrays, position)
-    else:
-        for _ in arrays:  # all hosts take part in bringing them together
-            pass
-
-
-def _times(simulation: Simulation, rounds: list[int]) -> np.ndarray:
-    """The simulated clock at these rounds, the same for all agents."""
+def _times(simulation: Simulation, rounds: list[int], seeds: list[int] | None) -> np.ndarray:
+    """The simulated clock at these rounds, the same for all agents (and seeds)."""
     times = np.array([simulation.schedule.turn(number).time for number in rounds])
-    return np.repeat(times[:, None], simulation.schedule.agents, axis=1)
+    shape = simulation.schedule.agents if seeds is None else (len(seeds), simulation.schedule.agents)
+    return np.asarray(np.multiply.outer(times, np.ones(shape)))
 
 
 def _digest(config: RunConfig) -> str:
     """Names the experiment that a checkpoint belongs to: everything but how often to write, and how far to go."""
     free = {"checkpoint_every"} | ({"rounds"} if type(config).recorded_rounds is RunConfig.recorded_rounds else set())
-    return hashlib.sha256(config.model_dump_json(exclude=free).encode()).hexdigest()[:16]
+    return sha256_of(config.model_dump_json(exclude=free).encode())[:16]
 
 
 def _check_position(position: dict[str, Any], digest: str, config: RunConfig, folder: Path) -> None:
-    done, length = position.get("round"), position.get("record_bytes")
-    if not (isinstance(done, int) and isinstance(length, int) and 0 <= done <= config.rounds and length >= 0):
-        raise InputError(f"checkpoint: '{folder / CHECKPOINT}' does not say a round and a length that can be")
+    done, extent = position.get("round"), position.get("record")
+    if not (isinstance(done, int) and isinstance(extent, list) and len(extent) == 2 and 0 <= done <= config.rounds):
+        raise InputError(f"checkpoint: '{folder / CHECKPOINT}' does not say a round and a record that can be")
     if position.get("digest") != digest:
         raise InputError(f"checkpoint: {CONFIG} in '{folder}' was changed since; begin a new run with it instead")
 
@@ -293,7 +323,7 @@ def _chunks(config: RunConfig, done: int, heavy: bool) -> Iterator[tuple[list[in
         yield piece + [piece[-1]] * spare, [n in recorded for n in piece] + [False] * spare
 
 
-def _over_seeds(metrics: Metrics, measured: list[bool]) -> dict[str, np.ndarray]:
+def _over_seeds(metrics: dict[str, np.ndarray], measured: list[bool]) -> dict[str, np.ndarray]:
     """Means over the seeds at the measured stops, of shape (stops, agents); with several seeds, standard errors too."""
     columns: dict[str, np.ndarray] = {}
     for name, values in metrics.items():
@@ -304,43 +334,23 @@ def _over_seeds(metrics: Metrics, measured: list[bool]) -> dict[str, np.ndarray]
     return columns
 
 
+def _of_each_seed(metrics: dict[str, np.ndarray], measured: list[bool]) -> dict[str, np.ndarray]:
+    """What was measured of every seed at the measured stops, of shape (stops, seeds, agents)."""
+    return {name: np.asarray(values)[measured] for name, values in metrics.items()}
+
+
 def _refuse_nan(arm: str, stops: list[int], columns: dict[str, np.ndarray]) -> None:
     for name, values in columns.items():
         bad = np.argwhere(~np.isfinite(values))
         if bad.size:
-            stop, agent = bad[0]
-            raise RunFailed(f"{arm}: {name} of agent {agent} is {values[stop, agent]} at round {stops[stop]}")
-
-
-def _command() -> str:
-    """What was typed; a run begun from Python has no command line of ours."""
-    program, *words = sys.argv
-    return shlex.join(["consilience", *words]) if Path(program).name == "consilience" else "consilience.run.begin"
-
-
-def _seeds(config: RunConfig) -> list[int]:
-    return [config.seed + r for r in range(config.replicates)]
+            stop, agent = bad[0][0], bad[0][-1]
+            raise RunFailed(f"{arm}: {name} of agent {agent} is {values[tuple(bad[0])]} at round {stops[stop]}")
 
 
 def _note(folder: Path, **facts: Any) -> None:
     """Add facts to run.json; the first host does."""
-    if not hosts.is_first():
-        return
-    write_atomically(folder / RUN, (json.dumps({**_facts(folder), **facts}, indent=2) + "\n").encode())
-
-
-def _facts(folder: Path) -> dict[str, Any]:
-    """What run.json says; nothing where it is missing or damaged, because a run can be carried on without it."""
-    try:
-        known = json.loads((folder / RUN).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return known if isinstance(known, dict) else {}
-
-
-def _versions() -> dict[str, str]:
-    packages = {name: version(name) for name in ("consilience", "jax", "jaxlib", "numpy", "scipy")}
-    return {**packages, "python": platform.python_version(), "platform": platform.platform()}
+    if hosts.is_first():
+        files.note(folder, **facts)
 
 
 def _now() -> str:

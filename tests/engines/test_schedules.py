@@ -63,16 +63,16 @@ def heavy(schedule, steps: int = 4) -> Arm:
         draw,
         schedule,
         lambda data, now, n, key: {"mean": now.public.mean.sum()},
-        data=lambda _: data,
+        data=lambda *_: data,
         steps=steps,
     )
 
 
 def played(arm, pieces=((12,),), devices=None, seeds=(7,)):
-    simulation = Simulation(arm, devices)
-    progress, first = simulation.start(seeds), 1
+    simulation = Simulation(arm, seeds, devices)
+    progress, first = simulation.start(), 1
     for stops in pieces:
-        progress, _ = simulation.play(seeds, first, stops, [True] * len(stops), progress)
+        progress, _ = simulation.play(first, stops, [True] * len(stops), progress)
         first = stops[-1] + 1
     return simulation.agents(progress)
 
@@ -129,9 +129,9 @@ def test_equal_clocks_without_delay_are_synchronous(kind):
 def test_who_takes_no_part_is_not_touched(kind):
     """After the first two turns of the star, agents 5 and 6 are as they began, bit for bit."""
     arm = kind(SCHEDULES["rotating star"])
-    simulation = Simulation(arm)
-    before = simulation.agents(simulation.start([7]))
-    after, _ = simulation.play([7], 1, [2], [False], simulation.start([7]))
+    simulation = Simulation(arm, [7])
+    before = simulation.agents(simulation.start())
+    after, _ = simulation.play(1, [2], [False], simulation.start())
     for one, other in zip(jax.tree.leaves(before), jax.tree.leaves(simulation.agents(after)), strict=True):
         np.testing.assert_array_equal(one[:, 5:], other[:, 5:])
         assert one.ndim < 3 or (one[:, 1] != other[:, 1]).any()
@@ -141,10 +141,10 @@ def test_who_takes_no_part_is_not_touched(kind):
 def test_turns_in_which_nobody_acts(kind):
     """One turn at a time, on two devices, with clocks that rest between, and a schedule in which nothing happens."""
     slow = Asynchronous(GRAPH, np.full(N, 3.0), delay=1.0)
-    simulation = Simulation(kind(slow), jax.devices()[:2])
-    progress = simulation.start([7])
+    simulation = Simulation(kind(slow), [7], jax.devices()[:2])
+    progress = simulation.start()
     for number in range(1, 8):
-        progress, _ = simulation.play([7], number, [number], [False], progress)
+        progress, _ = simulation.play(number, [number], [False], progress)
     assert simulation._play._cache_size() == 1  # other turns are other data, not another program
     close(simulation.agents(progress), played(kind(slow), [[7]], jax.devices()[:1]))
     idle = Replay(N, [IDLE] * 3)

@@ -33,13 +33,13 @@ def arm_of(network) -> Arm:
 
 
 def played(network, rounds, seeds=(0,), pieces=None):
-    simulation = Simulation(arm_of(network))
-    progress, first, metrics = simulation.start(seeds), 1, []
+    simulation = Simulation(arm_of(network), seeds)
+    progress, first, metrics = simulation.start(), 1, []
     for stops in pieces or [[rounds]]:
-        progress, measured = simulation.play(seeds, first, stops, [True] * len(stops), progress)
+        progress, measured = simulation.play(first, stops, [True] * len(stops), progress)
         first = stops[-1] + 1
         metrics.append(measured)
-    return progress, metrics
+    return simulation.agents(progress), metrics
 
 
 @pytest.mark.parametrize("network", [PAPER, star(4, 0.3), ring(5, directed=True), grid(2, 3), erdos_renyi(7, 0.6, 3)])
@@ -82,7 +82,7 @@ def test_playing_in_pieces_changes_no_bit():
 def test_each_replicate_is_the_run_with_its_seed():
     together, _ = played(PAPER, 6, seeds=(3, 4, 5))
     alone, _ = played(PAPER, 6, seeds=(4,))
-    np.testing.assert_allclose(together.state.precision[1], alone.state.precision[0], rtol=1e-13)
+    np.testing.assert_array_equal(together.state.precision[1], alone.state.precision[0])
 
 
 def test_randomness_depends_on_identity_not_on_company():
@@ -107,7 +107,7 @@ def test_a_complete_network_of_exact_agents_is_one_tempered_bayesian():
     everybody = from_matrix(np.full((3, 3), 1 / 3))
     arm = Arm(agent, lambda data, key, number: number, everybody, lambda data, now, n, key: {})
     simulation = Simulation(arm)
-    progress, _ = simulation.play([0], 1, [10], [True], simulation.start([0]))
+    progress = simulation.agents(simulation.play(1, [10], [True], simulation.start())[0])
     expected = Categorical(10 * logs.mean(0)).log_probabilities()
     np.testing.assert_allclose(progress.state.log_probabilities()[0], jnp.tile(expected, (3, 1)), rtol=1e-12)
 
@@ -127,7 +127,7 @@ def heavy_arm(agents: int, steps: int = 5) -> Arm:
         return {**measured, "together": jnp.full(agents, measured["mean"].sum())}
 
     agent = variational(model, model.init(jax.random.key(1)))
-    return Arm(agent, draw, erdos_renyi(agents, 0.6, 3), measure, compare, lambda agents: data, steps)
+    return Arm(agent, draw, erdos_renyi(agents, 0.6, 3), measure, compare, lambda *_: data, steps)
 
 
 @pytest.mark.parametrize("agents", [2, 7, 9])
@@ -135,9 +135,9 @@ def test_the_devices_change_no_number(agents):
     """One device, two, three and four: agents whole, cut in two and with slots to spare; two repetitions."""
     results = []
     for devices in (1, 2, 3, 4):
-        simulation = Simulation(heavy_arm(agents), jax.devices()[:devices])
+        simulation = Simulation(heavy_arm(agents), [0, 5], jax.devices()[:devices])
         assert simulation.placement.mesh.size == min(devices, agents)
-        progress, metrics = simulation.play([0, 5], 1, [2, 3], [True, True], simulation.start([0, 5]))
+        progress, metrics = simulation.play(1, [2, 3], [True, True], simulation.start())
         results.append((simulation.agents(progress), metrics))
     assert results[0][1]["mean"].shape == (2, 2, agents)
     for other in results[1:]:
@@ -146,15 +146,15 @@ def test_the_devices_change_no_number(agents):
 
 def test_a_simulation_carries_on_on_other_devices():
     """A checkpoint has agents in order, so any number of devices can take it up."""
-    wide, narrow = (Simulation(heavy_arm(7), jax.devices()[:devices]) for devices in (3, 1))
-    stopped, _ = wide.play([0], 1, [2], [False], wide.start([0]))
-    there, _ = narrow.play([0], 3, [4], [False], narrow.slots(wide.agents(stopped)))
-    whole, _ = wide.play([0], 1, [4], [False], wide.start([0]))
+    wide, narrow = (Simulation(heavy_arm(7), devices=jax.devices()[:devices]) for devices in (3, 1))
+    stopped, _ = wide.play(1, [2], [False], wide.start())
+    there, _ = narrow.play(3, [4], [False], narrow.slots(wide.agents(stopped)))
+    whole, _ = wide.play(1, [4], [False], wide.start())
     pairs = wide.agents(whole), narrow.agents(there)
     jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-6, atol=1e-9), *pairs)
 
 
 def test_data_is_in_memory_once():
-    simulation = Simulation(heavy_arm(4), jax.devices())
+    simulation = Simulation(heavy_arm(4), devices=jax.devices())
     for array in simulation._data:
         assert len({shard.data.unsafe_buffer_pointer() for shard in array.addressable_shards}) == 1

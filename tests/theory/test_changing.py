@@ -48,8 +48,8 @@ def test_the_predicted_rate_is_the_measured_one(schedule):
         hears=schedule,
         measure=lambda data, now, n, key: {"ratio": now.state.log_weights[0] - now.state.log_weights[1]},
     )
-    simulation = Simulation(arm)
-    _, measured = simulation.play(seeds, 1, [rounds], [True], simulation.start(seeds))
+    simulation = Simulation(arm, seeds)
+    _, measured = simulation.play(1, [rounds], [True], simulation.start())
     ratio = np.asarray(measured["ratio"])[0]
     predicted = realised(schedule, rounds).mean_log_ratio(INFORMATION)
     error = 5 * ratio.std(0) / len(seeds) ** 0.5

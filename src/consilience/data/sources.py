@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from consilience.checkpoint import write_atomically
 from consilience.data.idx import read_idx
 from consilience.errors import InputError
+from consilience.files import write_atomically
 from consilience.runtime import cache_folder
 
 Report = Callable[[str, int], None]  # is told what happens, and how many files are done

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import jax
@@ -34,8 +34,12 @@ class Arm(NamedTuple):
     hears: a network, the same in every round, or a schedule.
     measure(data, progress, round, key) -> {name: value}: of one agent of one repetition.
     compare(measured) -> {name: one value an agent}: what takes all agents, from what was measured of each.
-    data(agents) -> arrays that draw and measure use, on the host that has these agents: each host loads its own. They
-    are given to the program, not built into it.
+    data(agents, seeds) -> arrays that draw and measure use, on the host that has these agents: each host loads its own.
+    They are given to the program, not built into it.
+    of_repetition(data, number) -> the data as draw and measure of the repetition with this number among the seeds see
+    it, where repetitions differ in who holds what.
+    begins_with(seeds) -> what all agents of a repetition share at the start, given to `agent.init`, with a leading axis
+    for the seeds; where there is none, init is given the repetition's key.
     steps: how many steps an agent's learning takes in a round, where that is work enough for a core. Such agents are
     spread over all devices and on each device learn one after another, and `batch.between(first, last)` must be the
     batch of some of the steps; agents without steps are light and are computed together.
@@ -46,8 +50,18 @@ class Arm(NamedTuple):
     hears: Network | Schedule
     measure: Callable[[Data, Progress, Int[Array, ""], PRNGKeyArray], Metrics]
     compare: Callable[[Metrics], Metrics] = lambda measured: measured
-    data: Callable[[Int[np.ndarray, "agents"]], Data] = lambda agents: ()
+    data: Callable[[Int[np.ndarray, "agents"], Sequence[int]], Data] = lambda agents, seeds: ()
     steps: int | None = None
+    of_repetition: Callable[[Data, Int[Array, ""]], Data] = lambda data, number: data
+    begins_with: Callable[[Sequence[int]], Any] | None = None
+
+
+def start_key(seed: int | Int[Array, ""]) -> PRNGKeyArray:
+    """The key of a repetition's start: the same for all its agents, so that what they begin with is shared.
+
+    Its children by `split` are the keys of rounds, from which no numbers are drawn, only from their descendants.
+    """
+    return jax.random.key(seed)
 
 
 def round_key(seed: int | Int[Array, ""], number: int | Int[Array, ""]) -> PRNGKeyArray:

@@ -18,7 +18,8 @@ from jax import lax
 from jax.sharding import PartitionSpec
 from jaxtyping import Array, Bool, Int, PRNGKeyArray
 
-from consilience.engines.arm import Arm, Data, Metrics, Progress, agent_key, measuring_key, round_key
+from consilience.engines.arm import Arm, Data, Metrics, Progress, agent_key, measuring_key, round_key, start_key
+from consilience.engines.lanes import lanes_of, width_for
 from consilience.engines.placement import AXIS, Placement, place
 from consilience.engines.plan import Plan, plan_of
 from consilience.engines.rounds import Round, from_all, play_heavy, play_light, row, with_row
@@ -41,66 +42,74 @@ class Simulation:
     ...     hears=star(3),
     ...     measure=lambda data, now, n, key: {"b": now.public.moments()[0]},
     ... )
-    >>> simulation = Simulation(arm)
-    >>> _, measured = simulation.play([0], 1, [5], [True], simulation.start([0]))
+    >>> simulation = Simulation(arm, seeds=[0])
+    >>> _, measured = simulation.play(1, [5], [True], simulation.start())
     >>> bool((measured["b"] > 0.99).all())
     True
     """
 
-    def __init__(self, arm: Arm, devices: list[Any] | None = None) -> None:
-        self.arm = arm
+    def __init__(self, arm: Arm, seeds: Sequence[int] = (0,), devices: list[Any] | None = None) -> None:
+        self.arm, self.seeds = arm, list(seeds)
         self.schedule: Schedule = Fixed(arm.hears) if isinstance(arm.hears, Network) else arm.hears
         self.memory = self.schedule.most.age + 1
         together = isinstance(self.schedule, Fixed)
+        self.lanes = lanes_of(self.seeds, width_for(arm, self.schedule.agents))
         self.placement = place(self.schedule.agents, arm.steps, devices, cut=together)
-        self._data = self.placement.give(arm.data(self.placement.here()))
+        self._data = self.placement.give(arm.data(self.placement.here(), self.seeds))
         self._numbers: Any = self.placement.spread(self.placement.numbers.reshape(-1))
         self._plans: dict[tuple[int, int], Plan] = {}
         self._said = np.zeros((1, self.schedule.agents), np.int64)  # after each turn so far, from turn 0
         self._start = self._program(partial(_start, arm, self.memory), (ROWS, WHOLE), PROGRESS)
         self._play = self._program(
-            partial(_play, arm, self.placement, self.schedule),
-            (PROGRESS, ROWS, ROWS, WHOLE, WHOLE, WHOLE, WHOLE),
+            partial(_play, arm, self.placement, self.schedule, self.lanes.width),
+            (PROGRESS, ROWS, ROWS, WHOLE, WHOLE, WHOLE, WHOLE, WHOLE),
             (PROGRESS, WHOLE),
             donated=0,
         )
 
-    def start(self, seeds: Sequence[int]) -> Progress:
+    def start(self) -> Progress:
         """Every agent's initial state, in every repetition, before round 1, in the slots of this simulation."""
-        progress: Progress = self._start(self._numbers, np.asarray(seeds))
+        progress: Progress = self._start(self._numbers, self._given())
         return progress
 
+    def _given(self) -> Any:
+        """What every lane starts from: what its agents share, or its seed."""
+        begins_with = self.arm.begins_with
+        return self.lanes.seeds if begins_with is None else begins_with(self.lanes.seeds.tolist())
+
     def play(
-        self, seeds: Sequence[int], first: int, stops: Sequence[int], measured: Sequence[bool], progress: Progress
-    ) -> tuple[Progress, Metrics]:
+        self, first: int, stops: Sequence[int], measured: Sequence[bool], progress: Progress
+    ) -> tuple[Progress, dict[str, np.ndarray]]:
         """Play round `first`, then on to each round in `stops`; measure at those where `measured` is true.
 
         Metrics come back with axes (stops, seeds, agents), zeros where nothing was measured. The stops are data, not
         program: other rounds do not compile again, only another number of them does. A stop that is not ahead
         (padding) plays nothing. The progress given is used up.
         """
-        numbers = np.asarray(seeds), np.asarray(first), np.asarray(stops), np.asarray(measured)
+        rounds = np.asarray(first), np.asarray(stops), np.asarray(measured)
         here = Here(self._numbers, self._plan(first, max(max(stops), first)))
-        played: tuple[Progress, Metrics] = self._play(progress, here, self._data, *numbers)
-        return played
+        lanes = self.lanes.seeds, self.lanes.repetition
+        progress, metrics = self._play(progress, here, self._data, *lanes, *rounds)
+        return progress, {name: np.asarray(values)[:, self.lanes.place] for name, values in metrics.items()}
 
-    def shapes(self, seeds: Sequence[int]) -> Progress:
+    def shapes(self) -> Progress:
         """What `agents` gives, without the numbers: shapes and types, with one row an agent."""
 
         def of(x: Any) -> jax.ShapeDtypeStruct:
-            return jax.ShapeDtypeStruct((len(seeds), self.schedule.agents, *x.shape[2:]), x.dtype)
+            return jax.ShapeDtypeStruct((len(self.seeds), self.schedule.agents, *x.shape[2:]), x.dtype)
 
-        shapes: Progress = jax.tree.map(of, jax.eval_shape(self._start, self._numbers, np.asarray(seeds)))
+        shapes: Progress = jax.tree.map(of, jax.eval_shape(self._start, self._numbers, self._given()))
         return shapes
 
     def agents(self, progress: Any) -> Any:
         """The progress, or any array of it, with one row an agent, in order, as NumPy arrays; at the first host."""
-        return jax.tree.map(lambda x: self.placement.gather(x)[:, self.placement.home], progress)
+        rows = np.ix_(self.lanes.place, self.placement.home)
+        return jax.tree.map(lambda x: self.placement.gather(x)[rows], progress)
 
     def slots(self, progress: Any) -> Any:
         """The opposite: progress with one row an agent, put into the slots of this simulation."""
-        numbers = self.placement.numbers.reshape(-1)
-        return self.placement.spread(jax.tree.map(lambda x: np.asarray(x)[:, numbers], progress), leading=1)
+        rows = np.ix_(self.lanes.repetition, self.placement.numbers.reshape(-1))
+        return self.placement.spread(jax.tree.map(lambda x: np.asarray(x)[rows], progress), leading=1)
 
     def _plan(self, first: int, last: int) -> Plan:
         """The turns of these rounds, laid out; a schedule that repeats is laid out once."""
@@ -150,34 +159,41 @@ class Here(NamedTuple):
         return jax.tree.map(lambda x: lax.dynamic_index_in_dim(x[0], place_, keepdims=False), self.plan)
 
 
-def _start(arm: Arm, memory: int, numbers: Int[Array, "slots"], seeds: Int[Array, "seeds"]) -> Progress:
-    def one_seed(seed: Int[Array, ""]) -> Progress:
-        state = jax.vmap(lambda number: arm.agent.init(agent_key(round_key(seed, 0), number)))(numbers)
+def _start(arm: Arm, memory: int, numbers: Int[Array, "slots"], given: Any) -> Progress:
+    """Everybody's initial state in every lane, from a seed or from what the lane's agents share."""
+
+    def one_lane(its: Any) -> Progress:
+        shared = start_key(its) if arm.begins_with is None else its
+        state = jax.vmap(lambda number: arm.agent.init(shared))(numbers)
         public = jax.vmap(arm.agent.publish)(state)
         if memory == 1:
             return Progress(state, public)
         return Progress(state, public, jax.tree.map(lambda x: jnp.repeat(x[:, None], memory, axis=1), public))
 
-    return jax.vmap(one_seed)(seeds)
+    return jax.vmap(one_lane)(given)
 
 
 def _play(
     arm: Arm,
     placement: Placement,
     schedule: Schedule,
+    width: int,
     progress: Progress,
     here: Here,
     data: Data,
-    seeds: Int[Array, "seeds"],
+    seeds: Int[Array, "lanes"],
+    repetitions: Int[Array, "lanes"],
     first: Int[Array, ""],
     stops: Int[Array, "stops"],
     measured: Bool[Array, "stops"],
 ) -> tuple[Progress, Metrics]:
-    """What every device does: all repetitions, from stop to stop, its own agents."""
+    """What every device does: all repetitions, a block of lanes after another, from stop to stop, its own agents."""
     play = play_heavy if arm.steps is not None else partial(play_light, everybody=isinstance(schedule, Fixed))
-    data = jax.tree.map(lambda x: x[0], data)  # its row of what the hosts gave
+    everything = jax.tree.map(lambda x: x[0], data)  # its row of what the hosts gave
 
-    def one_seed(seed: Int[Array, ""], progress: Progress) -> tuple[Progress, Metrics]:
+    def one_seed(seed: Int[Array, ""], repetition: Int[Array, ""], progress: Progress) -> tuple[Progress, Metrics]:
+        data = arm.of_repetition(everything, repetition)
+
         def measure(now: Progress, stop: Int[Array, ""]) -> Metrics:
             return _measure(arm, placement, here, data, measuring_key(round_key(seed, stop)), stop, now)
 
@@ -196,22 +212,37 @@ def _play(
         (_, progress), metrics = lax.scan(to_next_stop, (first, progress), (stops, measured))
         return progress, metrics
 
-    if arm.steps is None:
-        played: tuple[Progress, Metrics] = jax.vmap(one_seed, out_axes=(0, 1))(seeds, progress)
-        return played
+    def one_block(seeds: Any, repetitions: Any, progress: Progress) -> tuple[Progress, Metrics]:
+        if width > 1:
+            together: tuple[Progress, Metrics] = jax.vmap(one_seed, out_axes=(0, 1))(seeds, repetitions, progress)
+            return together
+        one, metrics = one_seed(seeds[0], repetitions[0], jax.tree.map(lambda x: x.reshape(x.shape[1:]), progress))
+        return jax.tree.map(lambda x: x[None], one), jax.tree.map(lambda x: x[:, None], metrics)
 
-    def next_seed(number: Int[Array, ""], carry: tuple[Progress, Metrics]) -> tuple[Progress, Metrics]:
+    blocks = seeds.shape[0] // width
+    if blocks == 1:  # no slicing of states in and out
+        return one_block(seeds, repetitions, progress)
+
+    def in_blocks(tree: Any) -> Any:
+        return jax.tree.map(lambda x: x.reshape(blocks, width, *x.shape[1:]), tree)
+
+    def next_of(number: Any, progress: Progress) -> tuple[Progress, Metrics]:
+        its_seeds, its_repetitions = row(in_blocks((seeds, repetitions)), number)
+        return one_block(its_seeds, its_repetitions, row(progress, number))
+
+    def next_block(number: Int[Array, ""], carry: tuple[Progress, Metrics]) -> tuple[Progress, Metrics]:
         progress, metrics = carry
-        one, its_metrics = one_seed(seeds[number], row(progress, number))
+        one, its_metrics = next_of(number, progress)
         return with_row(progress, one, number), with_row(metrics, its_metrics, number)
 
-    if seeds.shape[0] == 1:  # no slicing of states in and out
-        one, metrics = one_seed(seeds[0], jax.tree.map(lambda x: x.reshape(x.shape[1:]), progress))
-        return jax.tree.map(lambda x: x[None], one), jax.tree.map(lambda x: x[:, None], metrics)
-    shapes = jax.eval_shape(one_seed, seeds[0], jax.tree.map(lambda x: x[0], progress))[1]
-    empty = jax.tree.map(lambda x: jnp.zeros((seeds.shape[0], *x.shape), x.dtype), shapes)
-    progress, metrics = lax.fori_loop(0, seeds.shape[0], next_seed, (progress, empty))
-    return progress, jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), metrics)
+    progress = in_blocks(progress)
+    shapes = jax.eval_shape(next_of, 0, progress)[1]
+    empty = jax.tree.map(lambda x: jnp.zeros((blocks, *x.shape), x.dtype), shapes)
+    progress, metrics = lax.fori_loop(0, blocks, next_block, (progress, empty))
+    return (
+        jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), progress),
+        jax.tree.map(lambda x: jnp.moveaxis(x, 0, 1).reshape(x.shape[1], -1, *x.shape[3:]), metrics),
+    )
 
 
 def _measure(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
@@ -16,18 +17,27 @@ from pydantic import Field, PositiveFloat
 from consilience.config import ArmName, RunConfig
 from consilience.data import Dataset, Partition, by_feature, by_label, dirichlet, from_file, iid, load_dataset, shards
 from consilience.data.shuffle import shuffled
-from consilience.described import Described
-from consilience.engines.arm import Arm, Metrics, Progress, agent_key
+from consilience.described import Described, naming
+from consilience.engines.arm import Arm, Metrics, Progress, agent_key, start_key
 from consilience.errors import InputError
 from consilience.evaluate import confidence_by_label, disagreement, predictive, scores
 from consilience.learners.packing import packing_of
-from consilience.learners.variational import Minibatches, Options, variational
+from consilience.learners.variational import Minibatches, Options, started, variational
 from consilience.models import Model, cnn, mlp
 from consilience.network import Network, Unheard, check, check_union
 from consilience.network_config import NetworkConfig
 from consilience.record import Record
 
 ALONE = "alone"
+AVERAGES = (
+    "pooled_accuracy",
+    "nll",
+    "brier",
+    "ece",
+    "epistemic",
+    "disagreement",
+    "mean_sd",
+)  # over agents, told of arms
 CHOICES = "choices"  # measured of each agent to compare them; not recorded
 
 
@@ -76,7 +86,7 @@ class ByFile(Described):
     """Owners in a file."""
 
     kind: Literal["file"] = "file"
-    file: Path
+    file: Path = naming("file", description="the owner of each training example, a number a line")
 
 
 PartitionConfig = Annotated[
@@ -133,8 +143,9 @@ class Config(RunConfig):
     record_every: int = Field(25, ge=1)
     checkpoint_every: int = Field(25, ge=1)
     precision: Literal["float32", "float64"] = "float32"
-    dataset: str = "mnist"
-    data_dir: Path | None = None
+    dataset: str = naming("file", "mnist", description="a dataset's name, or a file .npz, .csv or .parquet")
+    data_dir: Path | None = naming("folder", None, description="where a dataset's files are")
+    per_seed: bool = Field(True, description="where there are several seeds, a row for each in the place of means")
     validation: int = Field(0, ge=0, description="training examples to test on, to choose settings; 0: the test set")
     partition: PartitionConfig = Iid()
     networks: dict[ArmName, NetworkConfig] = Field(min_length=1, description="one arm for each")
@@ -142,30 +153,43 @@ class Config(RunConfig):
     model: ModelConfig = Mlp()
     learner: LearnerConfig = LearnerConfig()
     samples: int = Field(6, ge=1, description="L: Monte Carlo draws for predictions")
+    same_partition: bool = Field(False, description="all repetitions have the partition of the first seed")
+    same_start: bool = Field(False, description="all repetitions begin with the weights of the first seed")
     watched: list[int | str] = Field([], description="labels whose confidence is drawn")
 
 
 class Shared(NamedTuple):
     """What draws and evaluations read on a host: the examples of its agents, once, however many, and the test set.
 
-    The examples are in the order of their owners; agent i holds `size[i]` of them from `offset[i]` on.
+    Agent i holds `size[i]` examples, those with the numbers `order[offset[i]]`, `order[offset[i] + 1]`, …, and makes
+    `an_epoch` steps an epoch, as all agents do. The last three have a row a repetition, until it is picked.
     """
 
     inputs: Any  # NumPy arrays, which become arrays of the program
     labels: Any
     test_inputs: Any
     test_labels: Any
+    order: Any
     offset: Any
     size: Any
+    an_epoch: Any
+
+    def of_repetition(self, number: Int[Array, ""]) -> Shared:
+        """What the repetition with this number sees."""
+        return self._replace(offset=self.offset[number], size=self.size[number], an_epoch=self.an_epoch[number])
 
 
 class Setting(NamedTuple):
     """A configuration made concrete: the data, who holds what, the networks and the model."""
 
     dataset: Dataset
-    partition: Partition
+    partitions: dict[int, Partition]  # of every seed
     networks: dict[str, Network]
     model: Model
+
+    def steps(self, learner: LearnerConfig) -> int:
+        """The most steps that an agent makes in a round of any repetition."""
+        return learner.epochs * max(_an_epoch(partition, learner) for partition in self.partitions.values())
 
 
 def setting_of(config: Config) -> Setting:
@@ -181,8 +205,8 @@ def setting_of(config: Config) -> Setting:
     if ALONE in networks and config.alone:
         raise InputError("networks: 'alone' is the name of the arm in which nobody talks")
     dataset = dataset_of(config)
-    partition = partition_of(config, dataset, sizes.pop())
-    smallest = int(partition.sizes().min())
+    partitions = partitions_of(config, dataset, sizes.pop())
+    smallest = min(int(partition.sizes().min()) for partition in partitions.values())
     if smallest < config.learner.batch:
         raise InputError(f"learner.batch: must be at most {smallest}, the smallest share, got {config.learner.batch}")
     shape, labels = dataset.inputs.shape[1:], len(dataset.label_names)
@@ -192,7 +216,7 @@ def setting_of(config: Config) -> Setting:
         model = cnn(shape, labels, config.model.channels, config.model.hidden)
     else:
         model = mlp(shape, labels, config.model.hidden)
-    return Setting(dataset, partition, networks, model)
+    return Setting(dataset, partitions, networks, model)
 
 
 def dataset_of(config: Config) -> Dataset:
@@ -200,90 +224,122 @@ def dataset_of(config: Config) -> Dataset:
     return load_dataset(config.dataset, config.data_dir).held_out(config.validation)
 
 
-def partition_of(config: Config, dataset: Dataset, agents: int) -> Partition:
-    """Who holds what."""
+def partitions_of(config: Config, dataset: Dataset, agents: int) -> dict[int, Partition]:
+    """Who holds what in the repetition of every seed: each draws its own, unless asked otherwise."""
+    if config.same_partition:
+        return dict.fromkeys(config.seeds(), partition_of(config, dataset, agents, config.seed))
+    return {seed: partition_of(config, dataset, agents, seed) for seed in config.seeds()}
+
+
+def partition_of(config: Config, dataset: Dataset, agents: int, seed: int) -> Partition:
+    """Who holds what, drawn with a seed."""
     described, labels = config.partition, dataset.labels
     if isinstance(described, ByLabel):
         holders: dict[int, list[int]] = {}
         for group in described.groups:
             if wrong := [agent for agent in group.agents if not 0 <= agent < agents]:
                 raise InputError(f"partition: names agent {wrong[0]}, there are agents 0 to {agents - 1}")
-            holders |= {label_number(dataset, label): group.agents for label in group.labels}
-        return by_label(labels, holders, agents, config.seed)
+            holders |= {label_number(dataset.label_names, label, dataset.name): group.agents for label in group.labels}
+        return by_label(labels, holders, agents, seed)
     if isinstance(described, Dirichlet):
-        return dirichlet(labels, agents, described.alpha, config.seed)
+        return dirichlet(labels, agents, described.alpha, seed)
     if isinstance(described, Shards):
-        return shards(labels, agents, described.each, config.seed)
+        return shards(labels, agents, described.each, seed)
     if isinstance(described, ByFeature):
         return by_feature(dataset.inputs, agents, described.feature)
     if isinstance(described, ByFile):
         return from_file(described.file, len(labels), agents)
-    return iid(len(labels), agents, config.seed)
+    return iid(len(labels), agents, seed)
 
 
-def label_number(dataset: Dataset, label: int | str) -> int:
-    """A label's number from its number or name."""
-    if isinstance(label, int) and 0 <= label < len(dataset.label_names):
+def label_number(names: Sequence[str], label: int | str, dataset: str) -> int:
+    """A label's number from its name, or from its number where no label has that for a name."""
+    if str(label) in names:
+        return names.index(str(label))
+    if isinstance(label, int) and 0 <= label < len(names):
         return label
-    if str(label) in dataset.label_names:
-        return dataset.label_names.index(str(label))
-    raise InputError(f"partition: no label '{label}' in {dataset.name}; it has {', '.join(dataset.label_names)}")
+    raise InputError(f"partition: no label '{label}' in {dataset}; it has {', '.join(names)}")
 
 
 def arms(config: Config) -> dict[str, Arm]:
     """One arm for each network, and one in which nobody talks."""
     setting = setting_of(config)
-    model, partition, names = setting.model, setting.partition, setting.dataset.label_names
+    model, names = setting.model, setting.dataset.label_names
     schedules = {name: described.schedule() for name, described in config.networks.items()}
     if config.alone:
         first = next(iter(schedules.values()))
-        nobody = Network(sp.eye_array(partition.agents), ALONE)
+        nobody = Network(sp.eye_array(first.agents), ALONE)
         schedules[ALONE] = nobody if isinstance(first, Network) else Unheard(first)
-    initial = model.init(jax.random.key(config.seed))
+    initial = model.init(start_key(config.seed))
     options = Options(**config.learner.model_dump(include=set(Options._fields)))
-    agent = variational(model, initial, options)
-    an_epoch = int(partition.sizes().min()) // config.learner.batch
-    draw = partial(_draw, config.learner, an_epoch)
+    agent = variational(model, initial, options)._replace(init=partial(started, options=options))
+    steps = setting.steps(config.learner)
+    draw = partial(_draw, config.learner, steps)
     packing = packing_of(initial)
 
     def apply(weights: Float[Array, "size"], inputs: Array) -> Float[Array, "examples labels"]:
         return model.apply(packing.unpack(packing.split(weights)), inputs)
 
     measure, compare = partial(_measure, apply, config.samples, names), partial(_compare, len(names))
-    steps = config.learner.epochs * an_epoch
-    data = partial(data_of, config, partition)
-    return {name: Arm(agent, draw, schedule, measure, compare, data, steps) for name, schedule in schedules.items()}
+    data = partial(data_of, config, setting.partitions)
+
+    def begins_with(seeds: Sequence[int]) -> Any:
+        """Drawn outside of the program, which would round by what else it computes."""
+        drawn = [initial if config.same_start else model.init(start_key(int(seed))) for seed in seeds]
+        return jax.tree.map(lambda *each: np.stack(each), *drawn)
+
+    return {
+        name: Arm(agent, draw, schedule, measure, compare, data, steps, Shared.of_repetition, begins_with)
+        for name, schedule in schedules.items()
+    }
 
 
-def data_of(config: Config, partition: Partition, agents: Int[np.ndarray, "agents"]) -> Shared:
+def data_of(
+    config: Config, partitions: dict[int, Partition], agents: Int[np.ndarray, "agents"], seeds: Sequence[int]
+) -> Shared:
     """The examples of some agents, and the test set. A host keeps no others: they are read from the files here."""
     dataset = dataset_of(config)
-    sizes = partition.sizes()
-    here = np.zeros(partition.agents, bool)
-    here[agents] = True
-    mine = np.flatnonzero(here[partition.owner])
-    mine = mine[np.argsort(partition.owner[mine], kind="stable")]
-    held = np.where(here, sizes, 0)
+    mine = [partitions[seed] for seed in seeds]
+    held = np.stack([np.isin(partition.owner, agents) for partition in mine])  # in each repetition
+    kept = np.flatnonzero(held.any(0))
+    row_of = np.cumsum(held.any(0)) - 1  # of the examples that are kept
+    order, offset, before = [], [], 0
+    for partition, here in zip(mine, held, strict=True):
+        own = np.flatnonzero(here)
+        order.append(row_of[own[np.argsort(partition.owner[own], kind="stable")]])
+        sizes = np.where(np.isin(np.arange(partition.agents), agents), partition.sizes(), 0)
+        offset.append(before + np.cumsum(sizes) - sizes)
+        before += len(own)
     return Shared(
-        dataset.inputs[mine],
-        dataset.labels[mine],
+        dataset.inputs[kept],
+        dataset.labels[kept],
         dataset.test_inputs,
         dataset.test_labels,
-        (np.cumsum(held) - held).astype(np.int32),
-        sizes.astype(np.int32),
+        np.concatenate(order).astype(np.int32),
+        np.stack(offset).astype(np.int32),
+        np.stack([partition.sizes() for partition in mine]).astype(np.int32),
+        np.array([_an_epoch(partition, config.learner) for partition in mine], np.int32),
     )
 
 
+def _an_epoch(partition: Partition, learner: LearnerConfig) -> int:
+    """How many steps an epoch has: what the smallest share allows, for all agents."""
+    return int(partition.sizes().min()) // learner.batch
+
+
 def _draw(learner: LearnerConfig, steps: int, data: Shared, key: PRNGKeyArray, number: Int[Array, ""]) -> Minibatches:
-    """E epochs of `steps` minibatches each, without replacement within an epoch; all agents make the same number."""
-    places = jnp.arange(steps * learner.batch)
+    """E epochs of minibatches, without replacement within an epoch; all agents make the same number of steps."""
+    # Some other repetition may have longer epochs than this share allows: those places are not looked at.
+    places = jnp.minimum(jnp.arange(steps // learner.epochs * learner.batch), data.size[number] - 1)
     epochs = jax.random.split(agent_key(key, number), learner.epochs)
-    mine = jax.vmap(lambda own: shuffled(own, places, data.size[number]))(epochs)
-    chosen = (data.offset[number] + mine).reshape(learner.epochs * steps, learner.batch)
-    an_epoch = steps * learner.batch
+    shuffles = jax.vmap(lambda own: shuffled(own, places, data.size[number]))(epochs)
+    epoch, step = jnp.divmod(jnp.arange(steps), data.an_epoch)
+    mine = shuffles[epoch[:, None], step[:, None] * learner.batch + jnp.arange(learner.batch)]
+    chosen = data.order[data.offset[number] + mine]
+    an_epoch = data.an_epoch * learner.batch
     most = {"own": data.size[number], "drawn": learner.epochs * an_epoch, "used": an_epoch}[learner.evidence]
-    samples = jnp.minimum(data.size[number], most)
-    return Minibatches(data.inputs, data.labels, chosen, jnp.asarray(samples, jnp.result_type(float)))
+    samples = jnp.asarray(jnp.minimum(data.size[number], most), jnp.result_type(float))
+    return Minibatches(data.inputs, data.labels, chosen, samples, of_round=learner.epochs * data.an_epoch)
 
 
 def _measure(
@@ -318,40 +374,40 @@ def _compare(kinds: int, measured: Metrics) -> Metrics:
     return {**measured, "disagreement": disagreement(choices, kinds)}
 
 
+def shares(config: Config) -> dict[str, Any]:
+    """What reports need of the data, kept with the run: the labels' names, and who holds how many (first seed)."""
+    dataset = dataset_of(config)
+    agents = next(iter(config.networks.values())).build().agents
+    names = dataset.label_names
+    counts = partition_of(config, dataset, agents, config.seed).counts(dataset.labels, len(names))
+    return {"label_names": list(names), "counts": counts.tolist()}
+
+
 def summarise(config: Config, record: Record) -> dict[str, Any]:
     """Each arm at its last recorded round: average, centre (the best informed agent) and edges."""
-    dataset = dataset_of(config)
-    agents = record.select(record.arms()[0], "accuracy").shape[1]
-    counts = partition_of(config, dataset, agents).counts(dataset.labels, len(dataset.label_names))
-    held = (counts > 0).sum(1)
+    held = (np.array(record.shares["counts"]) > 0).sum(1)
     centre = int(held.argmax())
-    rows = {}
+    rows: dict[str, dict[str, Any]] = {}
     for arm in record.arms():
-        last = {name: record.select(arm, name)[-1] for name in record.columns if name not in ("arm", "round", "agent")}
+        last = {name: record.select(arm, name)[-1] for name in record.metrics()}
         edges = np.delete(last["accuracy"], centre)
         rows[arm] = {
             "rounds": int(record.rounds(arm)[-1]),
             "average_accuracy": float(last["accuracy"].mean()),
             "center_accuracy": float(last["accuracy"][centre]),
             "edge_accuracy": float(edges.mean()) if edges.size else None,
-            "pooled_accuracy": float(last["pooled_accuracy"].mean()),
-            "nll": float(last["nll"].mean()),
-            "brier": float(last["brier"].mean()),
-            "ece": float(last["ece"].mean()),
-            "epistemic": float(last["epistemic"].mean()),
-            "disagreement": float(last["disagreement"].mean()),
-            "mean_sd": float(last["mean_sd"].mean()),
+            **{name: float(last[name].mean()) for name in AVERAGES},
         }
+        if (error := record.error_of_average(arm, "accuracy")) is not None:
+            rows[arm]["average_accuracy_se"] = float(error[-1])
     first = rows[record.arms()[0]]
     return {
         "dataset": config.dataset,
         "tested_on": f"{config.validation} held-out training examples" if config.validation else "test set",
         "rounds": first["rounds"],
+        "replicates": config.replicates,
         "center": centre,
         "labels_held": held.tolist(),
-        "average_accuracy": first["average_accuracy"],
-        "center_accuracy": first["center_accuracy"],
-        "nll": first["nll"],
-        "ece": first["ece"],
+        **{name: first[name] for name in ("average_accuracy", "center_accuracy", "nll", "ece")},
         "arms": rows,
     }

@@ -30,7 +30,8 @@ class Minibatches(NamedTuple):
     """The data of a round: a table of examples, which of its rows each step takes, and n in KL/n.
 
     The table may be everybody's: a learner reads only the chosen rows. Of all steps, those from `first` on and before
-    `last` are to be made; learning from both parts of a round, one after the other, is learning from the whole.
+    `last` are to be made; learning from both parts of a round, one after the other, is learning from the whole. Where a
+    round has fewer steps than there are rows of `chosen`, `of_round` says how many.
 
     >>> rows = jnp.arange(12).reshape(3, 4)  # three steps of four examples
     >>> batch = Minibatches(jnp.ones((12, 2)), jnp.zeros(12, int), rows, samples=12.0)
@@ -43,6 +44,7 @@ class Minibatches(NamedTuple):
     chosen: Int[Array, "steps batch"]
     samples: Float[Array, ""] | float
     span: tuple[Any, Any] | None = None
+    of_round: Any = None
 
     @property
     def first(self) -> Any:
@@ -52,11 +54,23 @@ class Minibatches(NamedTuple):
     @property
     def last(self) -> Any:
         """The step before which to stop."""
-        return self.chosen.shape[0] if self.span is None else self.span[1]
+        return self.steps if self.span is None else self.span[1]
+
+    @property
+    def steps(self) -> Any:
+        """How many steps the whole round has."""
+        return self.chosen.shape[0] if self.of_round is None else self.of_round
+
+    @property
+    def ends(self) -> Any:
+        """Whether the last step of the round is among those to make."""
+        return (self.last == self.steps) & (self.first < self.last)
 
     def between(self, first: Any, last: Any) -> Minibatches:
         """The same round, to be made in part."""
-        return self._replace(span=(first, last))
+        if self.of_round is None:
+            return self._replace(span=(first, last))
+        return self._replace(span=(jnp.minimum(first, self.steps), jnp.minimum(last, self.steps)))
 
     def step(self, number: Any) -> tuple[Array, Array]:
         """Inputs and labels of one step; images are kept as bytes and scaled to [0, 1] when they are used."""
@@ -134,12 +148,7 @@ def variational(
         raise ValueError("estimator: 'outputs' needs a model with apply_gaussian")
 
     def init(key: PRNGKeyArray) -> VariationalState:
-        mean = packing.pack(initial)
-        flat = packing.flatten(mean)
-        prior = MeanField.from_moments(flat, jnp.full_like(flat, options.prior_sd**2))
-        zero = jax.tree.map(jnp.zeros_like, mean)
-        sd = jax.tree.map(lambda block: jnp.full_like(block, options.initial_sd), mean)
-        return VariationalState(Fit(mean, sd, zero, zero, zero, zero), prior, jnp.zeros(()), jnp.zeros(()))
+        return started(initial, options)
 
     def learn(key: PRNGKeyArray, state: VariationalState, batch: Minibatches) -> tuple[VariationalState, Info]:
         minimise = _by_weights if options.estimator == "weights" else _by_outputs
@@ -149,7 +158,7 @@ def variational(
         constants = lambda step: _constants(before + 1 + step, rate, scale, options.sd_rate)  # noqa: E731
         prior = packing.split(state.prior.mean), packing.split(state.prior.precision)
         fit, loss = minimise(model, packing, likelihood, key, state.fit, prior, batch, constants)
-        rounds = state.rounds + (batch.last == batch.chosen.shape[0])
+        rounds = state.rounds + batch.ends
         return VariationalState(fit, state.prior, before + batch.last, rounds), {"loss": loss}
 
     def publish(state: VariationalState) -> MeanField:
@@ -166,6 +175,17 @@ def variational(
         return VariationalState(fit, q, steps, state.rounds)
 
     return Agent(init, learn, publish, pool)
+
+
+def started(parameters: Any, options: Options = DEFAULTS) -> VariationalState:
+    """An agent's state before its first round: everything around these parameters, nothing learnt."""
+    packing = packing_of(parameters)
+    mean = packing.pack(parameters)
+    flat = packing.flatten(mean)
+    prior = MeanField.from_moments(flat, jnp.full_like(flat, options.prior_sd**2))
+    zero = jax.tree.map(jnp.zeros_like, mean)
+    sd = jax.tree.map(lambda block: jnp.full_like(block, options.initial_sd), mean)
+    return VariationalState(Fit(mean, sd, zero, zero, zero, zero), prior, jnp.zeros(()), jnp.zeros(()))
 
 
 def _by_weights(

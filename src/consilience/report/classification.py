@@ -6,26 +6,24 @@ from pathlib import Path
 
 import numpy as np
 
-from consilience.experiments.classification import ALONE, Config, dataset_of, label_number, partition_of
+from consilience.experiments.classification import ALONE, Config, label_number
 from consilience.record import Record
 from consilience.report.style import CYCLE, canvas, finish
 
 
 def draw(config: Config, record: Record, folder: Path) -> list[Path]:
     """Accuracy, confidence on known and unknown labels, and who holds what."""
-    dataset = dataset_of(config)
-    agents = record.select(record.arms()[0], "accuracy").shape[1]
-    counts = partition_of(config, dataset, agents).counts(dataset.labels, len(dataset.label_names))
+    names, counts = tuple(record.shares["label_names"]), np.array(record.shares["counts"])
     centre = int((counts > 0).sum(1).argmax())
     figures = [
         _accuracy(record, counts, centre, folder / "accuracy.png"),
-        _partition(counts, dataset.label_names, folder / "partition.png"),
+        _partition(counts, names, folder / "partition.png"),
     ]
     if any(described.changes and described.changes.clocks for described in config.networks.values()):
         figures.append(_against_time(record, folder / "time.png"))
-    watched = [label_number(dataset, label) for label in config.watched]
+    watched = [label_number(names, label, config.dataset) for label in config.watched]
     if watched:
-        figures.append(_confidence(record, counts, centre, watched, dataset.label_names, folder / "confidence.png"))
+        figures.append(_confidence(record, counts, centre, watched, names, folder / "confidence.png"))
     return figures
 
 
