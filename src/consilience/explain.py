@@ -78,10 +78,9 @@ def _followed(place: Any, location: tuple[int | str, ...]) -> tuple[list[str], A
             names.append(str(part))
             if part in models[0].model_fields:
                 place = models[0].model_fields[str(part)].annotation
-        elif (inside := _inside(place)) is not None:
-            if part != "[key]":
-                names.append(str(part))
-                place = inside
+        elif (inside := _inside(place)) is not None and part != "[key]":
+            names.append(str(part))
+            place = inside
     return names, place
 
 

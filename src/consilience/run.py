@@ -13,6 +13,7 @@ import hashlib
 import json
 import platform
 import shlex
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -36,6 +37,7 @@ from consilience.errors import InputError
 from consilience.experiments import described, load, module_of
 from consilience.network import Network, turns_as_csv
 from consilience.record import Record, RecordWriter
+from consilience.strict_json import strict_json
 
 CONFIG, RUN, RECORD, CHECKPOINT, SUMMARY = (
     "config.toml",
@@ -59,21 +61,22 @@ class Stopped(Exception):
 def begin(config: RunConfig, folder: Path) -> None:
     """Make a run's folder: the description and how it came about. The description is checked as a whole first."""
     config = pinned(config)
+    taken = (folder.exists() or folder.is_symlink()) and (not folder.is_dir() or any(folder.iterdir()))
     try:
         with jax.enable_x64(config.precision == "float64"):
             arms = module_of(config.experiment).arms(config)
-        if (folder.exists() or folder.is_symlink()) and (not folder.is_dir() or any(folder.iterdir())):
+        if taken:
             raise InputError(f"--out: '{folder}' already exists; `consilience resume {folder}` carries a run on")
         folder.mkdir(parents=True, exist_ok=True)
-    except InputError:
-        if folder.is_dir() and not any(folder.iterdir()):
-            folder.rmdir()
+        for name, arm in arms.items():
+            if not isinstance(arm.hears, Network):
+                write_atomically(folder / f"turns-{name}.csv", turns_as_csv(arm.hears, config.rounds).encode())
+        _note(folder, status="begun", started=_now(), seeds=_seeds(config), command=_command(), versions=_versions())
+        write_atomically(folder / CONFIG, to_toml(config).encode())  # the last: with it, it is a run's folder
+    except BaseException:
+        if folder.is_dir() and not taken:
+            shutil.rmtree(folder)
         raise
-    write_atomically(folder / CONFIG, to_toml(config).encode())
-    for name, arm in arms.items():
-        if not isinstance(arm.hears, Network):
-            write_atomically(folder / f"turns-{name}.csv", turns_as_csv(arm.hears, config.rounds).encode())
-    _note(folder, status="begun", started=_now(), seeds=_seeds(config), command=_command(), versions=_versions())
 
 
 def new_folder(experiment: str, parent: Path = Path("runs")) -> Path:
@@ -143,6 +146,11 @@ def carry_on(
             return hosts.from_first(lambda: report(folder, data_dir=data_dir))
 
 
+def note_stopped(folder: Path) -> None:
+    """Say in run.json that the run was stopped."""
+    _note(folder, status="stopped", stopped=_now())
+
+
 def report(folder: Path, to: Path | None = None, data_dir: Path | None = None) -> dict[str, Any]:
     """Read the record; write the summary and the figures anew, into the run's folder or another one."""
     from consilience.report import draw
@@ -159,7 +167,7 @@ def report(folder: Path, to: Path | None = None, data_dir: Path | None = None) -
             **{key: facts[key] for key in ("command", "seeds", "hours", "versions") if key in facts},
             "configuration": config.model_dump(mode="json", exclude_none=True),
         }
-    write_atomically(to / SUMMARY, (json.dumps(summary, indent=2) + "\n").encode())
+    write_atomically(to / SUMMARY, f"{strict_json(summary)}\n".encode())
     return summary
 
 
