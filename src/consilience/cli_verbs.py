@@ -190,7 +190,7 @@ def theory(
     epsilon: Annotated[float | None, typer.Option(help="ε of Theorem 1 [default: K/2].")] = None,
     delta: Annotated[float, typer.Option(help="δ of Theorem 1.")] = 0.05,
     rounds: Annotated[
-        int, typer.Option(min=1, help="n for the exact means, and the most terms of Lemma 1's sum.")
+        int, typer.Option(min=1, max=10**6, help="n for the exact means, and the most terms of Lemma 1's sum.")
     ] = 1000,
     as_json: AsJson = False,
 ) -> None:
@@ -273,13 +273,13 @@ def _carry_on(folder: Path, as_json: bool, quiet: bool, guard: Guard, data_dir: 
         disable=not shown,
     )
     stopped = STOPPED.format(folder=folder)
-    told: list[int] = []  # rounds; before the first one is played in here, nothing is lost by stopping at once
+    told: list[int] = []  # rounds; before the first is played nothing is lost by stopping at once, except other hosts
     playing = ExitStack()
 
     def on_round(done: int, words: str) -> None:
         bar.update(task, completed=done, words=words)
         told.append(done)
-        if len(told) == 2:
+        if len(told) == (2 if hosts.count() == 1 else 1):
             playing.enter_context(asking(lambda: complaints.print("stopping after this round (again: at once) …")))
 
     try:

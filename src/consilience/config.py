@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 import tomli_w
-from pydantic import AfterValidator, BaseModel, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, Field, ValidationError, ValidationInfo, field_validator
 
 from consilience.described import Described
 from consilience.errors import InputError, brief
@@ -23,6 +23,9 @@ def _arm_name(name: str) -> str:
     return name
 
 
+MOST_ROUNDS = 2**31 - 2  # rounds are counted in 32 bits
+MOST_REPLICATES = 10**6
+MOST_RECORDED = 10**6
 ArmName = Annotated[str, AfterValidator(_arm_name)]
 
 
@@ -32,12 +35,29 @@ class RunConfig(Described):
     experiment: str
     seed: int = Field(0, ge=0, lt=2**30, description="the first seed")
     replicates: int = Field(
-        1, ge=1, le=10**6, description="independent repetitions, with seeds seed, seed+1, …; records hold means"
+        1, ge=1, description="independent repetitions, with seeds seed, seed+1, …; records hold means"
     )
     rounds: int = Field(..., ge=1)
     record_every: int = Field(1, ge=1, description="rounds between two rows of the record")
     checkpoint_every: int = Field(100, ge=1, description="rounds between two checkpoints, at least")
     precision: Literal["float32", "float64"] = "float64"
+
+    # Not as bounds of the fields, because experiments give these fields other defaults.
+    @field_validator("rounds", "replicates")
+    @classmethod
+    def _not_too_many(cls, value: int, info: ValidationInfo) -> int:
+        most = MOST_ROUNDS if info.field_name == "rounds" else MOST_REPLICATES
+        if value > most:
+            raise ValueError(f"should be less than or equal to {most}")
+        return value
+
+    @field_validator("record_every")
+    @classmethod
+    def _not_too_often(cls, value: int, info: ValidationInfo) -> int:
+        rounds = info.data.get("rounds", 0)
+        if cls.recorded_rounds is RunConfig.recorded_rounds and rounds > value * MOST_RECORDED:
+            raise ValueError(f"should leave at most {MOST_RECORDED} of the {rounds} rounds in the record")
+        return value
 
     def recorded_rounds(self) -> list[int]:
         """The rounds at which the record gets a row for each agent; the last round is always one."""

@@ -20,8 +20,9 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from functools import partial
+from heapq import merge
 from importlib.metadata import version
-from itertools import count
+from itertools import count, groupby, islice
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ import numpy as np
 from consilience import hosts
 from consilience.checkpoint import clear_unfinished, load_checkpoint, save_checkpoint, write_atomically
 from consilience.config import RunConfig, pinned, to_toml
-from consilience.engines.arm import Arm, Metrics, Progress
+from consilience.engines.arm import Arm, Metrics, Progress, require_memory
 from consilience.engines.simulate import Simulation
 from consilience.errors import InputError
 from consilience.experiments import described, load, module_of
@@ -65,6 +66,7 @@ def begin(config: RunConfig, folder: Path) -> None:
     try:
         with jax.enable_x64(config.precision == "float64"):
             arms = module_of(config.experiment).arms(config)
+            require_memory(arms, config.replicates, hosts.count())
         if taken:
             raise InputError(f"--out: '{folder}' already exists; `consilience resume {folder}` carries a run on")
         folder.mkdir(parents=True, exist_ok=True)
@@ -292,11 +294,10 @@ def _chunks(config: RunConfig, done: int, heavy: bool) -> Iterator[tuple[list[in
     interruption is soon heard. Padding with stops already made keeps the pieces of one length, for one compilation.
     """
     recorded = set(config.recorded_rounds())
-    pace = {n for n in range(1, config.rounds + 1) if n % HEAVY_PACE == 0} if heavy else set()
-    stops = sorted(n for n in recorded | pace if n > done)
+    pace = range(done - done % HEAVY_PACE + HEAVY_PACE, config.rounds + 1, HEAVY_PACE) if heavy else range(0)
+    stops = (n for n, _ in groupby(merge(sorted(n for n in recorded if n > done), pace)))
     length = 1 if heavy else LIGHT_STOPS
-    for first in range(0, len(stops), length):
-        piece = stops[first : first + length]
+    while piece := list(islice(stops, length)):
         spare = length - len(piece)
         yield piece + [piece[-1]] * spare, [n in recorded for n in piece] + [False] * spare
 
