@@ -89,7 +89,7 @@ def _verdict(error: BaseException) -> tuple[str, int]:
         letters = error.object[error.start : error.end]
         return f"this terminal cannot show {brief(letters)}; set PYTHONIOENCODING=utf-8", FAILED
     if hasattr(error, "format_message"):  # of the command line; typer's own click and the separate one share only this
-        message = error.format_message().strip()
+        message = error.format_message().strip().replace(": Input should", ": should")
         return f"{message.rstrip('.')} (see --help)" if message else "", BAD_INPUT
     if _raised_in(error, "jax"):
         if is_guarded():

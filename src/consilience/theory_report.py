@@ -95,7 +95,7 @@ def describe_turns(file: str, model: Path | None = None) -> dict[str, Any]:
     )
     schedule = Replay(agents, turns)
     # Everybody's share in everybody's belief, and in each of those that can still be heard.
-    memory.require(8.0 * agents**2 * (schedule.most.age + 5), f"turns: '{file}' names {agents:,} agents and")
+    memory.require(8.0 * agents**2 * (schedule.most.age + 5), f"turns: '{file}' names {agents:,} agents")
     after = realised(schedule, len(turns))
     ages = np.concatenate([turn.ages[turn.receivers != turn.senders] for turn in turns])
     windows = mixing_windows(schedule, len(turns)) if schedule.most.age == 0 else []
