@@ -17,6 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
+from consilience import stopping
 from consilience.hosts import HEARTBEAT
 
 NOT_ALL = "hosts: not all came within {timeout} s ({hosts} were expected)"
@@ -24,6 +25,9 @@ LOST = (
     f"another host was lost: it ended, or gave no sign of life for {HEARTBEAT} s; carry on from the last checkpoint, "
     "on the same or another number of hosts, with: consilience resume {folder}"
 )
+
+
+LOSS = "lost"
 
 
 class Guard:
@@ -34,8 +38,15 @@ class Guard:
 
     def if_lost(self, words: str) -> None:
         """Say these words then, instead of the ones before."""
+        self._leave(LOSS, words)
+
+    def is_over(self, words: str = "", code: int = 0) -> None:
+        """Nothing can be lost any more: while hosts part, too, the runtime may end this process from inside."""
+        self._leave(str(code), words)
+
+    def _leave(self, kind: str, words: str) -> None:
         if self._pipe is not None:
-            os.write(self._pipe, words.encode() + b"\n")
+            os.write(self._pipe, f"{kind}\t{words}\n".encode(errors="backslashreplace"))
 
 
 def end_without_waiting(code: object) -> None:
@@ -64,11 +75,17 @@ def guarded(words: str, say: Callable[[str], None]) -> Guard:
     reading, writing = os.pipe()
     sys.stdout.flush()
     sys.stderr.flush()
-    child = os.fork()
+    with stopping.blocked():
+        child = os.fork()
+        with suppress(OSError):  # both say it, because either may be the first
+            os.setpgid(child, child)  # signals from a terminal come once, through the one that stands by
+        if child:
+            _forward_signals(child)
+        else:
+            stopping.listen_again()
     if child:
         os.close(writing)
         _stand_by(child, reading, words, Path(noise.name), say)
-    os.setpgid(0, 0)  # signals from a terminal come once, through the one that stands by
     os.close(reading)
     _keep_runtime_quiet(noise.fileno())
     _standing_by.append(os.getppid())
@@ -76,22 +93,30 @@ def guarded(words: str, say: Callable[[str], None]) -> Guard:
     return Guard(writing)
 
 
+def _forward_signals(child: int) -> None:
+    stopping.stop_listening()
+    for number in stopping.SIGNALS:
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, lambda number, _: os.kill(child, number))
+
+
 def _stand_by(child: int, reading: int, words: str, noise: Path, say: Callable[[str], None]) -> NoReturn:
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda number, _: os.kill(child, number))
     _, status = os.waitpid(child, 0)
     if os.WIFSIGNALED(status):
         left = b""
         while piece := os.read(reading, 1 << 16):
             left += piece
-        last = [line for line in left.decode().splitlines() if line]
+        kind, last = ([LOSS, words], *(line.split("\t", 1) for line in left.decode().splitlines()))[-1]
         by = signal.Signals(os.WTERMSIG(status))
-        if by == signal.SIGABRT:  # from inside
-            say(f"{last[-1] if last else words} (what the runtime wrote: {noise})")
-        else:
-            noise.unlink(missing_ok=True)
-            say(f"the run was ended on this host by {by.name}")
-        raise SystemExit(1)
+        if by != signal.SIGABRT:
+            kind, last = "1", f"the run was ended on this host by {by.name}"
+        if kind == LOSS:  # from inside
+            say(f"{last} (what the runtime wrote: {noise})")
+            raise SystemExit(1)
+        noise.unlink(missing_ok=True)
+        if last:
+            say(last)
+        raise SystemExit(int(kind))
     noise.unlink(missing_ok=True)
     raise SystemExit(os.waitstatus_to_exitcode(status))
 

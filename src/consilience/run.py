@@ -9,11 +9,14 @@ every round), `checkpoint.safetensors` (where it stands, and the one before), an
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import partial
+from heapq import merge
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +27,7 @@ from consilience import folder as files
 from consilience import hosts
 from consilience.checkpoint import load_checkpoint, read_header, save_checkpoint
 from consilience.config import RunConfig, pinned, to_toml
-from consilience.engines.arm import Arm, Progress
+from consilience.engines.arm import Arm, Progress, require_memory
 from consilience.engines.simulate import Simulation
 from consilience.errors import InputError
 from consilience.experiments import described, load, module_of
@@ -33,8 +36,20 @@ from consilience.folder import CHECKPOINT, CONFIG, RECORD, SHARES, SUMMARY, lock
 from consilience.network import Network, turns_as_csv
 from consilience.provenance import provenance
 from consilience.record import NOTHING, Extent, Record, RecordWriter
+from consilience.strict_json import strict_json
 
-__all__ = ["RunFailed", "Stopped", "begin", "carry_on", "extend", "locked", "new_folder", "opened", "report"]
+__all__ = [
+    "RunFailed",
+    "Stopped",
+    "begin",
+    "carry_on",
+    "extend",
+    "locked",
+    "new_folder",
+    "note_stopped",
+    "opened",
+    "report",
+]
 LIGHT_STOPS, HEAVY_PACE = 10, 2  # recorded rounds, or rounds, that one call of the jitted program plays
 OnRound = Callable[[int, str], None]
 
@@ -50,24 +65,26 @@ class Stopped(Exception):
 def begin(config: RunConfig, folder: Path) -> None:
     """Make a run's folder: the description and how it came about. The description is checked as a whole first."""
     module = module_of(config.experiment)
+    taken = (folder.exists() or folder.is_symlink()) and (not folder.is_dir() or any(folder.iterdir()))
     try:
         config = pinned(config)
         with jax.enable_x64(config.precision == "float64"):
             arms = module.arms(config)
-        if (folder.exists() or folder.is_symlink()) and (not folder.is_dir() or any(folder.iterdir())):
+            require_memory(arms, config.replicates, hosts.count())
+        if taken:
             raise InputError(f"--out: '{folder}' already exists; `consilience resume {folder}` carries a run on")
         folder.mkdir(parents=True, exist_ok=True)
-    except InputError:
-        if folder.is_dir() and not any(folder.iterdir()):
-            folder.rmdir()
+        if hasattr(module, "shares"):
+            files.write(folder, SHARES, json.dumps(module.shares(config)).encode())
+        for name, arm in arms.items():
+            if not isinstance(arm.hears, Network):
+                files.write(folder, f"turns-{name}.csv", turns_as_csv(arm.hears, config.rounds).encode())
+        files.note(folder, status="begun", started=_now(), seeds=config.seeds(), **provenance())
+        files.write(folder, CONFIG, to_toml(config).encode())  # the last: with it, it is a run's folder
+    except BaseException:
+        if folder.is_dir() and not taken:
+            shutil.rmtree(folder, ignore_errors=True)
         raise
-    files.write(folder, CONFIG, to_toml(config).encode())
-    if hasattr(module, "shares"):
-        files.write(folder, SHARES, json.dumps(module.shares(config)).encode())
-    for name, arm in arms.items():
-        if not isinstance(arm.hears, Network):
-            files.write(folder, f"turns-{name}.csv", turns_as_csv(arm.hears, config.rounds).encode())
-    files.note(folder, status="begun", started=_now(), seeds=config.seeds(), **provenance())
 
 
 def opened(folder: Path) -> RunConfig:
@@ -132,6 +149,11 @@ def carry_on(
         return hosts.from_first(lambda: report(folder))
 
 
+def note_stopped(folder: Path) -> None:
+    """Say in run.json that the run was stopped."""
+    _note(folder, status="stopped", stopped=_now())
+
+
 def report(folder: Path, to: Path | None = None) -> dict[str, Any]:
     """Read the record; write the summary and the figures anew, into the run's folder or another one."""
     from consilience.report import draw
@@ -155,7 +177,7 @@ def report(folder: Path, to: Path | None = None) -> dict[str, Any]:
             },
             "configuration": config.model_dump(mode="json", exclude_none=True),
         }
-    write_atomically(to / SUMMARY, (json.dumps(summary, indent=2) + "\n").encode())
+    write_atomically(to / SUMMARY, f"{strict_json(summary)}\n".encode())
     return summary
 
 
@@ -314,11 +336,10 @@ def _chunks(config: RunConfig, done: int, heavy: bool) -> Iterator[tuple[list[in
     interruption is soon heard. Padding with stops already made keeps the pieces of one length, for one compilation.
     """
     recorded = set(config.recorded_rounds())
-    pace = {n for n in range(1, config.rounds + 1) if n % HEAVY_PACE == 0} if heavy else set()
-    stops = sorted(n for n in recorded | pace if n > done)
+    pace = range(done - done % HEAVY_PACE + HEAVY_PACE, config.rounds + 1, HEAVY_PACE) if heavy else range(0)
+    stops = (n for n, _ in groupby(merge(sorted(n for n in recorded if n > done), pace)))
     length = 1 if heavy else LIGHT_STOPS
-    for first in range(0, len(stops), length):
-        piece = stops[first : first + length]
+    while piece := list(islice(stops, length)):
         spare = length - len(piece)
         yield piece + [piece[-1]] * spare, [n in recorded for n in piece] + [False] * spare
 

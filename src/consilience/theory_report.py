@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
+from consilience import memory
 from consilience.config import read_toml, validate
-from consilience.errors import InputError, suggestion
+from consilience.errors import InputError, brief, suggestion
 from consilience.network import Network, Replay, check, read_network, read_turns
 from consilience.network.files import SUFFIXES
 from consilience.network_config import NETWORKS
@@ -93,6 +94,8 @@ def describe_turns(file: str, model: Path | None = None) -> dict[str, Any]:
         int(part.max(initial=0)) for turn in turns for part in (turn.learners, turn.receivers, turn.senders)
     )
     schedule = Replay(agents, turns)
+    # Everybody's share in everybody's belief, and in each of those that can still be heard.
+    memory.require(8.0 * agents**2 * (schedule.most.age + 5), f"turns: '{file}' names {agents:,} agents")
     after = realised(schedule, len(turns))
     ages = np.concatenate([turn.ages[turn.receivers != turn.senders] for turn in turns])
     windows = mixing_windows(schedule, len(turns)) if schedule.most.age == 0 else []
@@ -176,7 +179,7 @@ def _hypotheses(agents: int, values: dict[str, Any]) -> tuple[Any, int]:
     tables = _per_agent(agents, values, "likelihoods", "hypotheses × outcomes")
     truth = values.get("truth", 0)
     if isinstance(truth, bool) or not (isinstance(truth, int) and 0 <= truth < tables.shape[1]):
-        raise InputError(f"truth: must be the number of a hypothesis, 0 to {tables.shape[1] - 1}, got {truth!r}")
+        raise InputError(f"truth: must be the number of a hypothesis, 0 to {tables.shape[1] - 1}, got {brief(truth)}")
     return tables, truth
 
 
@@ -189,13 +192,13 @@ def _gaussian_model(network: Network, values: dict[str, Any], facts: dict[str, A
         raise InputError(f"second_moments: must have no negative variance in any direction, got {lowest:g}")
     noise = values.get("noise", 1.0)
     if isinstance(noise, bool) or not (isinstance(noise, int | float) and 0 < noise < np.inf):
-        raise InputError(f"noise: must be greater than 0 and finite, got {noise!r}")
+        raise InputError(f"noise: must be greater than 0 and finite, got {brief(noise)}")
     try:
         offset = np.array(values["offset"], dtype=np.float64) if "offset" in values else hardest_direction(v, moments)
     except (TypeError, ValueError, OverflowError):
-        raise InputError(f"offset: must be {d} numbers, got {values['offset']!r}") from None
+        raise InputError(f"offset: must be {d} numbers, got {brief(values['offset'])}") from None
     if offset.shape != (d,) or not np.isfinite(offset).all():
-        raise InputError(f"offset: must be {d} finite numbers, got {values['offset']!r}")
+        raise InputError(f"offset: must be {d} finite numbers, got {brief(values['offset'])}")
     information = gaussian_information(moments, float(noise), offset)
     told = {"information": information.tolist(), "K": float(v @ information), "offset": offset.tolist()}
     return told, information

@@ -14,7 +14,7 @@ import jax
 import numpy as np
 from jaxtyping import Int
 
-from consilience.engines.arm import Arm, start_key
+from consilience.engines.arm import Arm, state_shapes
 
 NUMBERS_AT_ONCE = 4096  # of a block, about: enough work for a loop over them, and little for a single seed
 WIDEST = 64
@@ -52,6 +52,5 @@ def width_for(arm: Arm, agents: int) -> int:
     """How many seeds of an arm are computed at once: a power of two; one where an agent is work enough for a core."""
     if arm.steps is not None:
         return 1
-    state = jax.eval_shape(arm.agent.init, start_key(0) if arm.begins_with is None else arm.begins_with([0]))
-    numbers = agents * sum(int(np.prod(leaf.shape)) for leaf in jax.tree.leaves(state))
+    numbers = agents * sum(int(np.prod(leaf.shape)) for leaf in jax.tree.leaves(state_shapes(arm)))
     return 1 << max(min(NUMBERS_AT_ONCE // max(numbers, 1), WIDEST).bit_length() - 1, 0)

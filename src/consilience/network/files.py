@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from consilience.errors import InputError
+from consilience.errors import InputError, brief
 from consilience.network.network import Network, from_matrix
 from consilience.network.schedule import Schedule
 from consilience.network.turns import Turn
@@ -108,7 +108,7 @@ def _from_csv(text: str, path: Path) -> Network:
 def _from_toml(text: str, path: Path) -> Network:
     try:
         content = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # not TOML, or whole numbers of thousands of digits
         raise InputError(f"network: '{path}' is not TOML: {error}") from None
     rows = content.get("W")
     if not (isinstance(rows, list) and all(isinstance(row, list) for row in rows)):
@@ -118,7 +118,7 @@ def _from_toml(text: str, path: Path) -> Network:
     ]
     names = content.get("names", [])
     if not isinstance(names, list):
-        raise InputError(f"names: must be a list with a name for each agent, got {names!r}")
+        raise InputError(f"names: must be a list with a name for each agent, got {brief(names)}")
     return _named(numbers, path, [str(name) for name in names])
 
 
@@ -139,7 +139,7 @@ def _number(cell: object, place: str, path: Path) -> float:
     try:
         return float(cell)  # type: ignore[arg-type]  # what is not a number raises, which is the point
     except (TypeError, ValueError, OverflowError):
-        raise InputError(f"W: {place} must be a number, got {cell!r} in '{path}'") from None
+        raise InputError(f"W: {place} must be a number, got {brief(cell)} in '{path}'") from None
 
 
 def _is_number(cell: str) -> bool:
