@@ -17,6 +17,7 @@ from jaxtyping import Bool
 from consilience.errors import InputError
 from consilience.network.network import Network
 from consilience.network.turns import Turn, check_turn, rows_of, with_arrived
+from consilience.streams import stream
 
 
 class Most(NamedTuple):
@@ -127,7 +128,7 @@ class Gossip:
 
     def turn(self, number: int) -> Turn:
         """Pairs in random order, each taken where both are still free."""
-        rng = np.random.default_rng([self.seed, number])
+        rng = stream("gossip", self.seed, number)
         if not self.matching:
             chosen = self._pairs[rng.integers(len(self._pairs))][None]
         else:
@@ -166,7 +167,7 @@ class Lossy:
     def turn(self, number: int) -> Turn:
         """What arrived."""
         turn = self.schedule.turn(number)
-        arrived = np.random.default_rng([self.seed, number]).random(len(turn.senders)) >= self.probability
+        arrived = stream("loss", self.seed, number).random(len(turn.senders)) >= self.probability
         return with_arrived(turn, arrived)
 
 
@@ -188,7 +189,7 @@ class Presence:
     def at(self, number: int) -> Bool[np.ndarray, "agents"]:
         """Who is there in a round."""
         while len(self._present) <= number:
-            draws = np.random.default_rng([self.seed, len(self._present)]).random(self.agents)
+            draws = stream("presence", self.seed, len(self._present)).random(self.agents)
             now = self._present[-1]
             self._present.append(np.where(now, draws >= 1 / self.up, draws < 1 / self.down))
         return self._present[number]
