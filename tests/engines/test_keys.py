@@ -56,7 +56,7 @@ class Watch:
     ("experiment", "settings", "purposes"),
     [
         ("linear-regression", ["test_samples=3"], {SETTING_UP, "data"}),
-        ("changing-rates", [], {"data"}),
+        ("theorem-1", [], {"data"}),
         ("star-digits", DIGITS, {SETTING_UP, "data", "learning", "measuring"}),
         ("star-digits", [*DIGITS, "learner.estimator=outputs"], {SETTING_UP, "data", "learning", "measuring"}),
     ],

@@ -242,9 +242,12 @@ class Unheard:
         self.most = schedule.most._replace(edges=schedule.most.receivers, age=0)
 
     def turn(self, number: int) -> Turn:
-        """Nothing arrives."""
+        """Who would hear others hears what it says itself."""
         turn = self.schedule.turn(number)
-        return with_arrived(turn, np.zeros(len(turn.senders), bool))
+        alone = np.unique(turn.receivers)
+        return turn._replace(
+            receivers=alone, senders=alone, weights=np.ones(len(alone)), ages=np.zeros(len(alone), np.int32)
+        )
 
 
 class Replay:

@@ -56,12 +56,16 @@ def with_arrived(turn: Turn, arrived: Any) -> Turn:
     [1.0]
     """
     own = turn.receivers == turn.senders
-    hearing, place = np.unique(turn.receivers, return_inverse=True)
-    lost = np.bincount(place, np.where(own | arrived, 0.0, turn.weights), minlength=len(hearing))
-    missing = np.setdiff1d(hearing, turn.receivers[own])
     kept = own | arrived
-    weights = turn.weights + np.where(own, lost[place], 0.0)
-    # Who has no edge to itself gets one for what is lost.
+    hearing, place = np.unique(turn.receivers, return_inverse=True)
+    lost = np.bincount(place, np.where(kept, 0.0, turn.weights), minlength=len(hearing))
+    # It returns to what the agent says now: one edge of each, though turns may have it hear older beliefs of its own.
+    newest = np.flatnonzero(own & (turn.ages == 0))
+    takes = newest[np.unique(place[newest], return_index=True)[1]]
+    weights = turn.weights.copy()
+    weights[takes] += lost[place[takes]]
+    # Who has no such edge gets one for what is lost.
+    missing = np.setdiff1d(hearing, turn.receivers[takes])
     extra = missing[lost[np.searchsorted(hearing, missing)] > 0].astype(np.int32)
     receivers = np.concatenate([turn.receivers[kept], extra])
     order = np.argsort(receivers, kind="stable")
