@@ -139,6 +139,7 @@ EVERY = {
     "clocks": lambda seed: Asynchronous(GRAPH, [1, 2, 3, 1, 1.5, 5]),
     "late clocks": lambda seed: Asynchronous(GRAPH, [1, 2, 3, 1, 1.5, 2], delay=1.2, staleness=4, tick=0.5),
     "lossy clocks": lambda seed: Lossy(Asynchronous(GRAPH, [1, 2, 3, 1, 1.5, 5]), 0.3, seed),
+    "churning clocks": lambda seed: Churn(Asynchronous(GRAPH, [1, 2, 3, 1, 1.5, 2], delay=1.2, tick=0.5), 4, 3, seed),
     "any": lambda seed: any_turns(seed, N, 40, oldest=0),
     "any age": lambda seed: any_turns(seed, N, 40, oldest=2),
 }
