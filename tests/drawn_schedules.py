@@ -95,17 +95,18 @@ def _clocks(rng, agents, turns, room):
 
 
 def _wild(rng, agents, turns, room):
-    """Turns made by hand: anybody learns, anybody hears anybody, several beliefs of one sender, weights of zero."""
+    """Turns made by hand: anybody learns, anybody hears anybody, new or old, with weights of zero too."""
     made = []
     for number in range(1, turns + 1):
         learners = rng.choice(agents, rng.integers(0, min(agents, room.learners) + 1), replace=False)
         edges = int(rng.integers(0, room.edges + 1)) if rng.random() < 0.8 else 0
         hearing = rng.choice(agents, rng.integers(0, min(agents, room.receivers, edges) + 1), replace=False)
         rows = {int(i): 1 for i in np.sort(hearing)}
-        for i in rng.choice(hearing, min(edges - len(rows), 2 * agents)) if len(rows) else []:
-            rows[int(i)] += 1
+        for i in rng.choice(hearing, edges - len(rows)) if len(rows) else []:
+            rows[int(i)] = min(rows[int(i)] + 1, agents)
         for i, degree in rows.items():
-            senders, ages = rng.integers(agents, size=degree), rng.integers(room.age + 1, size=degree)
+            senders = rng.choice(agents, degree, replace=False)
+            ages = rng.integers(room.age + 1, size=degree)
             weights = rng.dirichlet(np.ones(degree)) * (rng.random(degree) < 0.8)
             weights = weights / weights.sum() if weights.sum() > 0 else np.full(degree, 1 / degree)
             rows[i] = [(int(j), int(age), w) for j, age, w in zip(senders, ages, weights, strict=True)]
@@ -132,10 +133,9 @@ def _lossy(rng, schedule, understood):
 
 
 def _churn(rng, schedule, understood):
-    if schedule.most.age or isinstance(schedule, Asynchronous):
-        return schedule, understood
     schedule = Churn(schedule, float(rng.choice([1, 3])), float(rng.choice([1, 2])), int(rng.integers(100)))
-    return schedule, [reference.churn(turn, schedule.presence.at(n)) for n, turn in enumerate(understood, 1)]
+    there = [schedule.presence.at(number) for number in range(len(understood) + 1)]
+    return schedule, list(reference.churn(understood, there))
 
 
 def _unheard(rng, schedule, understood):

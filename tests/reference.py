@@ -89,15 +89,25 @@ def lossy(turn, arrived):
     for agent, row in turn.rows.items():
         came = [next(arrived) or sender == agent for sender, _, _ in row]
         lost = sum(message[2] for message, here in zip(row, came, strict=True) if not here)
-        rows[agent] = [message for message, here in zip(row, came, strict=True) if here] + [(agent, 0, lost)]
+        own = next((age for sender, age, _ in row if sender == agent), 0)
+        rows[agent] = [message for message, here in zip(row, came, strict=True) if here] + [(agent, own, lost)]
     return turn._replace(rows=rows)
 
 
-def churn(turn, there):
-    """Who is away does not learn, hear or speak."""
-    rows = {i: row for i, row in turn.rows.items() if there[i]}
-    left = Turn([i for i in turn.learners if there[i]], rows, turn.time)
-    return lossy(left, [there[sender] for row in rows.values() for sender, _, _ in row])
+def churn(turns, there):
+    """Who is away does not learn, hear or speak, and what it would have said is not heard later either."""
+    said = [[True] for _ in there[0]]  # whether it happened, for everything that everybody was to say
+    for number, turn in enumerate(turns, 1):
+        here = there[number]
+        for agent in turn.learners:
+            said[agent].append(here[agent])
+        rows, arrived = {agent: [] for agent in turn.rows if here[agent]}, []
+        for agent, row in rows.items():
+            for sender, age, weight in turn.rows[agent]:
+                meant = max(len(said[sender]) - 1 - age, 0)
+                row.append((sender, sum(said[sender][meant + 1 :]), weight))
+                arrived.append(here[sender] and said[sender][meant])
+        yield lossy(Turn([agent for agent in turn.learners if here[agent]], rows, turn.time), arrived)
 
 
 def unheard(turn):

@@ -22,7 +22,7 @@ from consilience.network import IDLE, Fixed, RotatingStar, from_matrix
 from consilience.network.schedule import Most
 from consilience.theory import realised
 
-SIZES, STEPS, SPAN, PIECES = (1, 2, 3, 5), 3, 32, 3
+SIZES, STEPS, SPAN, PIECES = (1, 2, 3, 5, 5, 7, 7), 3, 32, 3
 NOISE, DECAY = 0.8, 0.7
 PRIOR = Gaussian.from_moments(jnp.array([0.5, -1.0]), jnp.array([[0.5, 0.1], [0.1, 0.3]]))
 
@@ -46,7 +46,7 @@ class Keeping(NamedTuple):
 
 
 def walker():
-    """An agent whose steps do not commute, so that none may be left out, doubled or exchanged; each begins elsewhere."""
+    """An agent whose steps do not commute: none may be left out, doubled or exchanged. Each begins elsewhere."""
 
     def learn(key, state, batch):
         def step(number, value):
@@ -89,7 +89,9 @@ def _of_lines(belief, batch):
 
 FAMILIES = {
     "point": Family(walker(), lambda key: Steps(jax.random.normal(key, (STEPS, 2))), _of_points),
-    "categorical": Family(exact(Categorical.uniform(3), lambda x: x), lambda key: jax.random.normal(key, (3,)), _of_hypotheses),
+    "categorical": Family(
+        exact(Categorical.uniform(3), lambda x: x), lambda key: jax.random.normal(key, (3,)), _of_hypotheses
+    ),
     "gaussian": Family(
         conjugate(PRIOR, NOISE),
         lambda key: Observations(jax.random.normal(key, (1, 2)), jax.random.normal(jax.random.fold_in(key, 1), (1,))),
@@ -120,8 +122,12 @@ class Rig:
         self.agents = N = int(rng.choice(SIZES))
         self.heavy = bool(rng.integers(2))
         self.family = FAMILIES["point" if self.heavy else str(rng.choice(list(FAMILIES)))]
-        self.width, self.stops, self.replicates = int(rng.choice([1, 4, 8])), int(rng.integers(1, 4)), int(rng.integers(1, 4))
-        full = Most(N, N, 2 * N * N, int(rng.choice([0, 1, 3])))
+        self.width, self.stops, self.replicates = (
+            int(rng.choice([1, 4, 8])),
+            int(rng.integers(1, 4)),
+            int(rng.integers(1, 4)),
+        )
+        full = Most(N, N, N * N, int(rng.choice([0, 1, 3])))
         self.schedule, self.understood = OneAfterAnother(N, full), None
         self.longest = PIECES * self.width
         if rng.random() < 0.3:  # the same turns for ever; their program is another one
@@ -133,7 +139,9 @@ class Rig:
         devices = rng.permutation(4)[: rng.integers(1, 3)] + 1
         self.simulations = [Simulation(arm, jax.devices()[:count]) for count in devices]
         self.drawn = jax.jit(self._all_drawn)
-        self.name = f"rig {number}: {N} agents, devices {devices}, {'heavy' if self.heavy else 'light'}, {self.schedule.most}"
+        self.name = (
+            f"rig {number}: {N} agents, devices {devices}, {'heavy' if self.heavy else 'light'}, {self.schedule.most}"
+        )
 
     def _repeating(self, rng):
         if self.agents > 1 and rng.integers(2):
@@ -147,7 +155,10 @@ class Rig:
         return self.family.draw(agent_key(key, number))
 
     def _measure(self, data, progress, number, key):
-        held, said = (jnp.concatenate([x.reshape(-1) for x in jax.tree.leaves(part)]) for part in (progress.state, progress.public))
+        held, said = (
+            jnp.concatenate([x.reshape(-1) for x in jax.tree.leaves(part)])
+            for part in (progress.state, progress.public)
+        )
         return {"held": held, "said": said, "round": 1.0 * number}
 
     def _compare(self, measured):
@@ -180,12 +191,14 @@ class Rig:
             schedule, understood = self.schedule, self.understood
         check_turns(schedule, understood)
         check_theory(rng, schedule, understood)
-        seeds = rng.integers(2**30, size=self.replicates)
+        seeds = rng.integers(2**30, size=self.replicates).tolist()
         self.check_beliefs(rng, seeds, first, understood)
 
     def expected(self, seeds, first, understood):
         """For every turn, from 0: what all repetitions hold and said, and how many steps everybody has learned."""
-        initial, drawn = jax.tree.map(np.asarray, self.drawn(seeds, np.arange(first, first + len(understood))))
+        initial, drawn = jax.tree.map(
+            np.asarray, self.drawn(np.array(seeds), np.arange(first, first + len(understood)))
+        )
         played = []
         for number in range(len(seeds)):
             begin = flat(jax.tree.map(lambda x, number=number: x[number], initial), self.agents)
@@ -194,7 +207,9 @@ class Rig:
                 return self.family.learn(belief, jax.tree.map(lambda x: x[number, turn - 1, agent], drawn))
 
             played.append([(begin, begin), *reference.play(begin, understood, learn)])
-        learned = np.cumsum([np.zeros(self.agents)] + [np.isin(range(self.agents), turn.learners) for turn in understood], 0)
+        learned = np.cumsum(
+            [np.zeros(self.agents)] + [np.isin(range(self.agents), turn.learners) for turn in understood], 0
+        )
         return np.swapaxes(np.array(played), 0, 1), learned * STEPS
 
     def check_beliefs(self, rng, seeds, first, understood):
@@ -205,10 +220,12 @@ class Rig:
         for _ in range(rng.integers(1, PIECES + 1)):
             end = done + int(rng.integers(self.width // 2 + 1, self.width + 1))
             stops = np.sort(np.append(rng.integers(done + 1, end + 1, self.stops - 1), end)).tolist()
-            measured = rng.random(self.stops) < 0.7
+            measured = (rng.random(self.stops) < 0.7).tolist()
             progress, metrics = simulation.play(seeds, first + done, [first - 1 + n for n in stops], measured, progress)
             for place, (stop, wanted) in enumerate(zip(stops, measured, strict=True)):
-                self.compare_measured({name: x[place] for name, x in metrics.items()}, wanted, first - 1 + stop, expected[stop])
+                self.compare_measured(
+                    {name: x[place] for name, x in metrics.items()}, wanted, first - 1 + stop, expected[stop]
+                )
             done, now = end, simulation.agents(progress)
             self.compare(now, expected[done], learned[done])
             simulation = self.simulations[rng.integers(len(self.simulations))]

@@ -12,7 +12,6 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import scipy.sparse as sp
-from jaxtyping import Bool
 
 from consilience.errors import InputError
 from consilience.network.network import Network
@@ -171,64 +170,6 @@ class Lossy:
         return with_arrived(turn, arrived)
 
 
-class Presence:
-    """Who is there: agents stay up and down for geometric times with these means, in rounds.
-
-    >>> there = Presence(50, up=10, down=5)
-    >>> len(there.at(40)), bool(there.at(0).all())
-    (50, True)
-    """
-
-    def __init__(self, agents: int, up: float | int, down: float | int, seed: int = 0) -> None:
-        for name, value in (("up", up), ("down", down)):
-            if not value >= 1:
-                raise InputError(f"{name}: must be at least 1 round, got {value:g}")
-        self.agents, self.up, self.down, self.seed = agents, up, down, seed
-        self._present = [np.ones(agents, bool)]  # before round 1 everybody is there
-
-    def at(self, number: int) -> Bool[np.ndarray, "agents"]:
-        """Who is there in a round."""
-        while len(self._present) <= number:
-            draws = stream("presence", self.seed, len(self._present)).random(self.agents)
-            now = self._present[-1]
-            self._present.append(np.where(now, draws >= 1 / self.up, draws < 1 / self.down))
-        return self._present[number]
-
-
-class Churn:
-    """Another schedule, in which everybody hears the newest beliefs, whose agents come and go.
-
-    Who is down does not learn, speak or hear, and comes back with what it had. (Agents with their own clocks hold older
-    beliefs of those who have left: `Asynchronous` takes a `Presence` itself.)
-
-    >>> from consilience.network import ring
-    >>> churn = Churn(Fixed(ring(50)), up=10, down=5)
-    >>> 0 < len(churn.turn(40).learners) < 50
-    True
-    """
-
-    repeats = None
-
-    def __init__(self, schedule: Schedule, up: float | int, down: float | int, seed: int = 0) -> None:
-        if schedule.most.age:
-            raise InputError("schedule: where older beliefs are heard, agents come and go by their clocks' presence")
-        self.agents, self.most, self.schedule = schedule.agents, schedule.most, schedule
-        self.presence = Presence(schedule.agents, up, down, seed)
-
-    def turn(self, number: int) -> Turn:
-        """What is left when those who are away are left out."""
-        turn, there = self.schedule.turn(number), self.presence.at(number)
-        kept = there[turn.receivers]
-        turn = turn._replace(
-            learners=turn.learners[there[turn.learners]],
-            receivers=turn.receivers[kept],
-            senders=turn.senders[kept],
-            weights=turn.weights[kept],
-            ages=turn.ages[kept],
-        )
-        return with_arrived(turn, there[turn.senders])
-
-
 class Unheard:
     """Another schedule in which everybody does the same but hears nobody: agents alone.
 
@@ -242,12 +183,10 @@ class Unheard:
         self.most = schedule.most._replace(edges=schedule.most.receivers, age=0)
 
     def turn(self, number: int) -> Turn:
-        """Who would hear others hears what it says itself."""
+        """Nothing arrives."""
         turn = self.schedule.turn(number)
-        alone = np.unique(turn.receivers)
-        return turn._replace(
-            receivers=alone, senders=alone, weights=np.ones(len(alone)), ages=np.zeros(len(alone), np.int32)
-        )
+        alone = with_arrived(turn, np.zeros(len(turn.senders), bool))
+        return alone._replace(ages=np.zeros_like(alone.ages))  # of itself an agent has the newest
 
 
 class Replay:

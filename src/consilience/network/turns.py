@@ -56,16 +56,12 @@ def with_arrived(turn: Turn, arrived: Any) -> Turn:
     [1.0]
     """
     own = turn.receivers == turn.senders
-    kept = own | arrived
     hearing, place = np.unique(turn.receivers, return_inverse=True)
-    lost = np.bincount(place, np.where(kept, 0.0, turn.weights), minlength=len(hearing))
-    # It returns to what the agent says now: one edge of each, though turns may have it hear older beliefs of its own.
-    newest = np.flatnonzero(own & (turn.ages == 0))
-    takes = newest[np.unique(place[newest], return_index=True)[1]]
-    weights = turn.weights.copy()
-    weights[takes] += lost[place[takes]]
-    # Who has no such edge gets one for what is lost.
-    missing = np.setdiff1d(hearing, turn.receivers[takes])
+    lost = np.bincount(place, np.where(own | arrived, 0.0, turn.weights), minlength=len(hearing))
+    missing = np.setdiff1d(hearing, turn.receivers[own])
+    kept = own | arrived
+    weights = turn.weights + np.where(own, lost[place], 0.0)
+    # Who has no edge to itself gets one for what is lost.
     extra = missing[lost[np.searchsorted(hearing, missing)] > 0].astype(np.int32)
     receivers = np.concatenate([turn.receivers[kept], extra])
     order = np.argsort(receivers, kind="stable")
@@ -80,7 +76,7 @@ def with_arrived(turn: Turn, arrived: Any) -> Turn:
 
 
 def check_turn(turn: Turn, agents: int, number: int) -> None:
-    """Refuse agents that are not there, weights that are not a distribution, and rows out of order."""
+    """Refuse agents that are not there or heard twice, weights that are not a distribution, and rows out of order."""
     where = f"schedule: round {number}"
     for what, part in (("learner", turn.learners), ("receiver", turn.receivers), ("sender", turn.senders)):
         if len(wrong := part[(part < 0) | (part >= agents)]):
@@ -92,6 +88,9 @@ def check_turn(turn: Turn, agents: int, number: int) -> None:
         raise InputError(f"{where} has a weight that is negative or not finite")
     if (np.diff(turn.receivers) < 0).any():
         raise InputError(f"{where} must be sorted by receiver")
+    pairs = np.sort(turn.receivers.astype(np.int64) * agents + turn.senders)
+    if len(twice := pairs[:-1][np.diff(pairs) == 0]):
+        raise InputError(f"{where} has agent {twice[0] // agents} hear agent {twice[0] % agents} twice")
     if (turn.ages < 0).any():
         raise InputError(f"{where} has a negative age")
     sums = np.bincount(turn.receivers, turn.weights, minlength=agents)
