@@ -35,6 +35,7 @@ from consilience.network import (
     watts_strogatz,
 )
 from consilience.network.weights import Rule
+from consilience.streams import WORD, stream
 
 MOST = 2**31  # agents are numbered in 32 bits
 
@@ -51,7 +52,7 @@ class Clocks(Described):
 
     def build(self, network: Network, seed: int, presence: Presence | None) -> Schedule:
         """The schedule; the fastest agent's round takes 1 where durations are drawn."""
-        drawn = np.exp(self.spread * np.random.default_rng([seed, 1]).standard_normal(network.agents))
+        drawn = np.exp(self.spread * stream("durations", seed).standard_normal(network.agents))
         durations = np.array(self.durations) if self.durations is not None else drawn / drawn.min()
         tick = float(durations.min()) if self.tick is None else self.tick
         if self.wait:
@@ -71,7 +72,7 @@ class Changes(Described):
     replay: Path | None = naming(
         "file", None, description="recorded turns, played again in the place of all other changes"
     )
-    seed: int = Field(0, ge=0)
+    seed: int = Field(0, ge=0, lt=WORD)
 
     def build(self, network: Network) -> Schedule:
         """The schedule over a network."""
@@ -269,7 +270,7 @@ class ErdosRenyi(AnyNetwork):
     kind: Literal["erdos-renyi"] = "erdos-renyi"
     agents: int = Field(9, ge=1, lt=MOST)
     probability: float = Field(0.5, ge=0, le=1)
-    seed: int = Field(0, ge=0)
+    seed: int = Field(0, ge=0, lt=WORD)
     weights: Rule = "uniform"
 
     def expected_edges(self) -> float:
@@ -290,7 +291,7 @@ class WattsStrogatz(AnyNetwork):
     agents: int = Field(9, ge=3, lt=MOST)
     neighbours: int = Field(4, ge=2, lt=MOST)
     probability: float = Field(0.1, ge=0, le=1)
-    seed: int = Field(0, ge=0)
+    seed: int = Field(0, ge=0, lt=WORD)
     weights: Rule = "uniform"
 
     def expected_edges(self) -> float:

@@ -27,7 +27,7 @@ from consilience.theory import (
     log_ratio_bound,
     mean_log_ratio,
     mean_log_ratio_limit,
-    mixing_windows,
+    mixing_window,
     rate,
     realised,
     sample_size,
@@ -98,7 +98,6 @@ def describe_turns(file: str, model: Path | None = None) -> dict[str, Any]:
     memory.require(8.0 * agents**2 * (schedule.most.age + 5), f"turns: '{file}' names {agents:,} agents")
     after = realised(schedule, len(turns))
     ages = np.concatenate([turn.ages[turn.receivers != turn.senders] for turn in turns])
-    windows = mixing_windows(schedule, len(turns)) if schedule.most.age == 0 else []
     facts: dict[str, Any] = {
         "turns": len(turns),
         "agents": agents,
@@ -107,7 +106,7 @@ def describe_turns(file: str, model: Path | None = None) -> dict[str, Any]:
         "mean_age": float(ages.mean()) if len(ages) else None,
         "oldest_age": int(ages.max(initial=0)),
         "contraction": after.contraction,
-        "mixing_window": max(windows) if windows else None,
+        "mixing_window": mixing_window(schedule, len(turns)),
         "spread": after.spread,
         "realised_centrality": after.centrality.tolist(),
     }

@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from consilience.errors import InputError
 from consilience.network import erdos_renyi, from_matrix, grid, ring, star
+from consilience.network.churn import Churn, Presence
 from consilience.network.clocks import Asynchronous
-from consilience.network.schedule import Churn, Fixed, Gossip, Lossy, Presence, Replay, RotatingStar
+from consilience.network.schedule import Fixed, Gossip, Lossy, Replay, RotatingStar, Unheard
 from consilience.network.turns import Turn, check_turn
 from consilience.network.union import check_union, union_of
 
@@ -21,6 +22,7 @@ EVERY = [
     lambda graph: Churn(Fixed(graph), up=4, down=3),
     lambda graph: Lossy(Churn(Gossip(graph, matching=True), up=4, down=3), 0.3),
     lambda graph: Asynchronous(graph, 1 + np.arange(graph.agents) % 3, delay=1.5, staleness=3, tick=0.5),
+    lambda graph: Churn(Asynchronous(graph, 1 + np.arange(graph.agents) % 3, delay=1.5, tick=0.5), up=4, down=3),
     lambda graph: RotatingStar(6, 2, 0.4),
 ]
 
@@ -95,6 +97,7 @@ def test_equal_clocks_without_delay_are_the_fixed_network():
             np.testing.assert_array_equal(one, other)
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(0.3, 4), min_size=3, max_size=5), st.floats(0, 3), st.floats(0.2, 1), st.floats(1, 9))
 def test_an_agent_pools_the_newest_it_holds(durations, delay, tick, staleness):
     """Against a simulation of mailboxes, message by message."""
@@ -168,6 +171,7 @@ def test_the_union_is_everybody_who_is_ever_heard():
     assert isinstance(turns[0], Turn)
 
 
+@settings(deadline=None)
 @given(st.integers(0, 10**6))
 def test_clocks_pool_the_newest_belief_that_is_held(seed):
     """Against a mailbox: every belief is noted with the time when it is published, and looked up when it is needed."""
@@ -202,7 +206,91 @@ def test_clocks_pool_the_newest_belief_that_is_held(seed):
             assert heard.get((agent, agent), (0.0, 0))[0] == pytest.approx(own, abs=1e-9)
 
 
-def test_who_leaves_with_a_clock_takes_a_presence():
-    clocks = Asynchronous(ring(4), [1, 1, 2, 2], delay=1)
-    with pytest.raises(InputError, match="come and go by their clocks' presence"):
-        Churn(clocks, up=3, down=2)
+def recorded(seed, agents, turns=30):
+    """Turns in which anybody learns, or not, and hears what anybody said, at any age since it began to speak."""
+    rng = np.random.default_rng(seed)
+    said, played = np.zeros(agents, int), []
+    for number in range(1, turns + 1):
+        learners = np.flatnonzero(rng.random(agents) < 0.5).astype(np.int32)
+        said[learners] += 1
+        receivers, senders = (part.astype(np.int32) for part in np.nonzero(rng.random((agents, agents)) < 0.6))
+        weights = 1 / np.bincount(receivers, minlength=agents)[receivers]
+        ages = np.minimum(rng.integers(0, 4, len(senders)), said[senders]).astype(np.int32)
+        played.append(Turn(learners, receivers, senders, weights, ages, float(number)))
+    return Replay(agents, played)
+
+
+CLOCKS = {"durations": [1, 2, 1, 3, 1.5], "staleness": 2.5, "tick": 0.5}
+UNDER = {
+    "clocks": lambda seed: Asynchronous(erdos_renyi(5, 0.7, seed % 97), **CLOCKS),
+    "late clocks": lambda seed: Asynchronous(erdos_renyi(5, 0.7, seed % 97), delay=1.2, **CLOCKS),
+    "clocks with presence": lambda seed: Asynchronous(
+        erdos_renyi(5, 0.7, seed % 97), presence=Presence(5, 4, 2, seed + 1), **CLOCKS
+    ),
+    "recorded": lambda seed: recorded(seed, 5),
+    "gossip": lambda seed: Gossip(erdos_renyi(5, 0.7, seed % 97), seed=seed),
+}
+WRAPPED = {
+    "churn": lambda under, seed: Churn(under, 4, 2, seed),
+    "loss": lambda under, seed: Lossy(under, 0.4, seed),
+    "loss and churn": lambda under, seed: Lossy(Churn(under, 4, 2, seed), 0.4, seed),
+    "churn twice": lambda under, seed: Churn(Churn(Lossy(under, 0.2, seed), 4, 2, seed), 4, 2, seed + 7),
+    "unheard": lambda under, seed: Unheard(under),
+}
+
+
+@pytest.mark.parametrize("under", UNDER.values(), ids=UNDER)
+@pytest.mark.parametrize("wrapped", WRAPPED.values(), ids=WRAPPED)
+@settings(max_examples=8, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_what_is_heard_was_published_and_is_as_old_as_it_says(wrapped, under, seed):
+    """Against lists of who published when: a wrapper lets hear what the schedule under it does, or nothing."""
+    inner = under(seed)
+    schedule = wrapped(inner, seed)
+    planned, published = ([[0] for _ in range(5)] for _ in range(2))  # turn 0: the initial belief
+    if seed % 2:
+        schedule.turn(30)  # the order in which turns are asked for does not matter
+    for number in range(1, 31):
+        turn, whole = schedule.turn(number), inner.turn(number)
+        check_turn(turn, 5, number)
+        assert set(turn.learners) <= set(whole.learners)
+        assert turn.ages.max(initial=0) <= schedule.most.age
+        for agent in whole.learners:
+            planned[agent].append(number)
+        for agent in turn.learners:
+            published[agent].append(number)
+        meant = {
+            (r, s): planned[s][-1 - age] for r, s, age in zip(whole.receivers, whole.senders, whole.ages, strict=True)
+        }
+        for receiver, sender, age in zip(turn.receivers, turn.senders, turn.ages, strict=True):
+            if receiver != sender:
+                assert published[sender][-1 - age] == meant[receiver, sender]
+                if isinstance(inner, Asynchronous):
+                    assert published[sender][-1 - age] > 0
+                    assert (number - published[sender][-1 - age]) * inner.tick <= inner.staleness + 1e-9
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_churn_lets_hear_all_that_was_published_by_those_who_are_there(seed):
+    inner = recorded(seed, 5)
+    churn = Churn(inner, 4, 2, seed)
+    planned = [[0] for _ in range(5)]
+    for number in range(1, 31):
+        turn, whole, there = churn.turn(number), inner.turn(number), churn.presence.at(number)
+        for agent in whole.learners:
+            planned[agent].append(number)
+        expected = {
+            (r, s)
+            for r, s, age in zip(whole.receivers, whole.senders, whole.ages, strict=True)
+            if r != s and there[r] and there[s] and churn.presence.at(planned[s][-1 - age])[s]
+        }
+        assert {(r, s) for r, s in zip(turn.receivers, turn.senders, strict=True) if r != s} == expected
+
+
+def test_nobody_is_heard_twice():
+    """Two shares of the same sender would both get what returns, so that a row no longer sums to 1."""
+    each = np.array([0, 0], np.int32)
+    twice = Turn(each[:1], each, each, np.array([0.5, 0.5]), np.array([0, 1], np.int32), 1.0)
+    with pytest.raises(InputError, match="round 1 has agent 0 hear agent 0 twice"):
+        Replay(2, [twice])

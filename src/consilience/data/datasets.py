@@ -12,6 +12,7 @@ import numpy as np
 from consilience.data.idx import read_idx
 from consilience.data.sources import SOURCES, Report, fetch, find, silent
 from consilience.errors import InputError, suggestion
+from consilience.streams import stream
 
 FASHION = ("t-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle-boot")
 OWN_FILES = (".npz", ".csv", ".parquet")
@@ -39,7 +40,7 @@ class Dataset(NamedTuple):
             raise InputError(f"validation: must be from 0 to {len(self.labels) - 1}, got {count}")
         if count == 0:
             return self
-        shuffled = np.random.default_rng(seed).permutation(len(self.labels))
+        shuffled = stream("held out", seed).permutation(len(self.labels))
         out, kept = shuffled[:count], np.sort(shuffled[count:])
         return self._replace(
             inputs=self.inputs[kept],

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Int
 
 from consilience.errors import InputError
+from consilience.streams import stream
 
 
 class Partition(NamedTuple):
@@ -38,7 +39,7 @@ def iid(examples: int, agents: int, seed: int = 0) -> Partition:
     [2, 2, 3, 3]
     """
     owner = np.empty(examples, dtype=np.int64)
-    owner[np.random.default_rng(seed).permutation(examples)] = np.arange(examples) * agents // max(examples, 1)
+    owner[stream("partition", seed).permutation(examples)] = np.arange(examples) * agents // max(examples, 1)
     return _checked(owner, agents)
 
 
@@ -52,7 +53,7 @@ def by_label(
     [2, 2, 2]
     """
     owner = np.full(len(labels), -1, dtype=np.int64)
-    rng = np.random.default_rng(seed)
+    rng = stream("partition", seed)
     groups: dict[tuple[int, ...], list[int]] = {}
     for label, who in holders.items():
         groups.setdefault(tuple(who), []).append(label)
@@ -69,7 +70,7 @@ def dirichlet(labels: Int[np.ndarray, "examples"], agents: int, alpha: float, se
 
     Drawn again (at most 1,000 times) until every agent holds something.
     """
-    rng = np.random.default_rng(seed)
+    rng = stream("partition", seed)
     for _ in range(1000):
         owner = np.empty(len(labels), dtype=np.int64)
         for label in np.unique(labels):
@@ -87,7 +88,7 @@ def shards(labels: Int[np.ndarray, "examples"], agents: int, each: int = 2, seed
     """Sorted by label, cut into agents × each pieces, `each` pieces for every agent at random (McMahan et al. 2017)."""
     order = np.argsort(labels, kind="stable")
     piece = np.arange(len(labels)) * (agents * each) // max(len(labels), 1)
-    dealt = np.random.default_rng(seed).permutation(agents * each) // each
+    dealt = stream("partition", seed).permutation(agents * each) // each
     owner = np.empty(len(labels), dtype=np.int64)
     owner[order] = dealt[piece]
     return _checked(owner, agents)

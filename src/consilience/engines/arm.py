@@ -1,4 +1,11 @@
-"""What an engine runs: an arm of an experiment, where it stands, and the keys from which everything random follows."""
+"""What an engine runs: an arm of an experiment, where it stands, and the keys from which everything random follows.
+
+The law of keys: no two purposes draw bits from the same key, and bits are drawn from leaves only, never from a key from
+which others are made. A round's key and its data and measuring keys are never drawn from, only what is folded into
+them: agents, then epochs, steps, samples. This matters because JAX splits as it folds, split(key)[i] = fold_in(key, i):
+a model's initial weights, made from the seed's key layer by layer, come from keys that are round keys as well. They are
+the one exception to leaves, and the law is why no bit of theirs is ever drawn again.
+"""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from consilience.network_config import (
     WattsStrogatz,
 )
 from consilience.record import Record
-from consilience.theory import finite_information, mixing_windows, rate, realised_at, stationary
+from consilience.theory import finite_information, mixing_window, rate, realised_at, stationary
 
 SUMMARY = "Decay in networks that change: measured against what the realised W_t predict, for every agent"
 LEVEL = 0.5  # the contraction that makes a mixing window
@@ -57,7 +57,7 @@ class Prediction(NamedTuple):
     """What the turns of a schedule say: its realised centrality and rate, and what W alone would have said.
 
     exact: the exact mean of (1/n) log q(θ*)/q(θ) at the recorded rounds, an agent a column.
-    windows: how many turns it took, one window after another, to contract to a half; None where ages are heard.
+    window: the most turns it took to contract to a half.
     """
 
     agents: int
@@ -66,7 +66,7 @@ class Prediction(NamedTuple):
     hardest: int
     K_of_W: float
     exact: Float[np.ndarray, "rounds agents"]
-    windows: list[int] | None
+    window: int | None
 
 
 def schedule_of(description: Any) -> Schedule:
@@ -93,7 +93,6 @@ def _predict(described: str, name: str) -> Prediction:
     K, hardest = rate(history[-1].centrality, information, TRUTH)
     fixed = stationary(config.networks[name].build())
     exact = [after.mean_log_ratio(information[:, hardest]) / after.turns for after in history]
-    windows = mixing_windows(schedule, config.rounds, LEVEL) if schedule.most.age == 0 else None
     return Prediction(
         schedule.agents,
         history[-1].centrality,
@@ -101,7 +100,7 @@ def _predict(described: str, name: str) -> Prediction:
         hardest,
         float(fixed @ information[:, hardest]),
         np.stack(exact),
-        windows,
+        mixing_window(schedule, config.rounds, LEVEL),
     )
 
 
@@ -138,7 +137,7 @@ def _summarise(record: Record, name: str, theory: Prediction) -> dict[str, Any]:
         "measured_over_realised": float(measured[-1].mean() / theory.K) if theory.K else None,
         "worst_difference_of_any_agent": _worst(measured[-1], theory.exact[-1]),
         "realised_centrality": theory.centrality.tolist(),
-        "mixing_window": max(theory.windows) if theory.windows else None,
+        "mixing_window": theory.window,
     }
     if "log_ratio_se" in record.columns:  # with several seeds
         error = record.select(name, "log_ratio_se")

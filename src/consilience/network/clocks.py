@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from consilience.errors import InputError
+from consilience.network.churn import Presence
 from consilience.network.network import Network
-from consilience.network.schedule import Most, Presence
+from consilience.network.schedule import Most
 from consilience.network.turns import Turn, rows_of, with_arrived
 
 SLACK = 1e-9  # of a tick, for sums of decimal fractions

@@ -12,11 +12,11 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import scipy.sparse as sp
-from jaxtyping import Bool
 
 from consilience.errors import InputError
 from consilience.network.network import Network
 from consilience.network.turns import Turn, check_turn, rows_of, with_arrived
+from consilience.streams import stream
 
 
 class Most(NamedTuple):
@@ -127,7 +127,7 @@ class Gossip:
 
     def turn(self, number: int) -> Turn:
         """Pairs in random order, each taken where both are still free."""
-        rng = np.random.default_rng([self.seed, number])
+        rng = stream("gossip", self.seed, number)
         if not self.matching:
             chosen = self._pairs[rng.integers(len(self._pairs))][None]
         else:
@@ -166,66 +166,8 @@ class Lossy:
     def turn(self, number: int) -> Turn:
         """What arrived."""
         turn = self.schedule.turn(number)
-        arrived = np.random.default_rng([self.seed, number]).random(len(turn.senders)) >= self.probability
+        arrived = stream("loss", self.seed, number).random(len(turn.senders)) >= self.probability
         return with_arrived(turn, arrived)
-
-
-class Presence:
-    """Who is there: agents stay up and down for geometric times with these means, in rounds.
-
-    >>> there = Presence(50, up=10, down=5)
-    >>> len(there.at(40)), bool(there.at(0).all())
-    (50, True)
-    """
-
-    def __init__(self, agents: int, up: float | int, down: float | int, seed: int = 0) -> None:
-        for name, value in (("up", up), ("down", down)):
-            if not value >= 1:
-                raise InputError(f"{name}: must be at least 1 round, got {value:g}")
-        self.agents, self.up, self.down, self.seed = agents, up, down, seed
-        self._present = [np.ones(agents, bool)]  # before round 1 everybody is there
-
-    def at(self, number: int) -> Bool[np.ndarray, "agents"]:
-        """Who is there in a round."""
-        while len(self._present) <= number:
-            draws = np.random.default_rng([self.seed, len(self._present)]).random(self.agents)
-            now = self._present[-1]
-            self._present.append(np.where(now, draws >= 1 / self.up, draws < 1 / self.down))
-        return self._present[number]
-
-
-class Churn:
-    """Another schedule, in which everybody hears the newest beliefs, whose agents come and go.
-
-    Who is down does not learn, speak or hear, and comes back with what it had. (Agents with their own clocks hold older
-    beliefs of those who have left: `Asynchronous` takes a `Presence` itself.)
-
-    >>> from consilience.network import ring
-    >>> churn = Churn(Fixed(ring(50)), up=10, down=5)
-    >>> 0 < len(churn.turn(40).learners) < 50
-    True
-    """
-
-    repeats = None
-
-    def __init__(self, schedule: Schedule, up: float | int, down: float | int, seed: int = 0) -> None:
-        if schedule.most.age:
-            raise InputError("schedule: where older beliefs are heard, agents come and go by their clocks' presence")
-        self.agents, self.most, self.schedule = schedule.agents, schedule.most, schedule
-        self.presence = Presence(schedule.agents, up, down, seed)
-
-    def turn(self, number: int) -> Turn:
-        """What is left when those who are away are left out."""
-        turn, there = self.schedule.turn(number), self.presence.at(number)
-        kept = there[turn.receivers]
-        turn = turn._replace(
-            learners=turn.learners[there[turn.learners]],
-            receivers=turn.receivers[kept],
-            senders=turn.senders[kept],
-            weights=turn.weights[kept],
-            ages=turn.ages[kept],
-        )
-        return with_arrived(turn, there[turn.senders])
 
 
 class Unheard:
@@ -243,7 +185,8 @@ class Unheard:
     def turn(self, number: int) -> Turn:
         """Nothing arrives."""
         turn = self.schedule.turn(number)
-        return with_arrived(turn, np.zeros(len(turn.senders), bool))
+        alone = with_arrived(turn, np.zeros(len(turn.senders), bool))
+        return alone._replace(ages=np.zeros_like(alone.ages))  # of itself an agent has the newest
 
 
 class Replay:

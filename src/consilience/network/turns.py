@@ -76,7 +76,7 @@ def with_arrived(turn: Turn, arrived: Any) -> Turn:
 
 
 def check_turn(turn: Turn, agents: int, number: int) -> None:
-    """Refuse agents that are not there, weights that are not a distribution, and rows out of order."""
+    """Refuse agents that are not there or heard twice, weights that are not a distribution, and rows out of order."""
     where = f"schedule: round {number}"
     for what, part in (("learner", turn.learners), ("receiver", turn.receivers), ("sender", turn.senders)):
         if len(wrong := part[(part < 0) | (part >= agents)]):
@@ -88,6 +88,9 @@ def check_turn(turn: Turn, agents: int, number: int) -> None:
         raise InputError(f"{where} has a weight that is negative or not finite")
     if (np.diff(turn.receivers) < 0).any():
         raise InputError(f"{where} must be sorted by receiver")
+    pairs = np.sort(turn.receivers.astype(np.int64) * agents + turn.senders)
+    if len(twice := pairs[:-1][np.diff(pairs) == 0]):
+        raise InputError(f"{where} has agent {twice[0] // agents} hear agent {twice[0] % agents} twice")
     if (turn.ages < 0).any():
         raise InputError(f"{where} has a negative age")
     sums = np.bincount(turn.receivers, turn.weights, minlength=agents)

@@ -1,7 +1,7 @@
 """What the paper's theory says about a network and a model, in closed form."""
 
 from consilience.theory.centrality import is_reversible, lambda_max, stationary
-from consilience.theory.changing import Realised, mixing_windows, realised, realised_at
+from consilience.theory.changing import Realised, mixing_window, mixing_windows, realised, realised_at
 from consilience.theory.information import finite_information, gaussian_information, hardest_direction
 from consilience.theory.mixing import deviation, lemma_1, mean_log_ratio, mean_log_ratio_limit
 from consilience.theory.rate import Rate, certain_sample_size, log_ratio_bound, rate, sample_size, wrong_hypotheses
@@ -20,6 +20,7 @@ __all__ = [
     "log_ratio_bound",
     "mean_log_ratio",
     "mean_log_ratio_limit",
+    "mixing_window",
     "mixing_windows",
     "rate",
     "realised",

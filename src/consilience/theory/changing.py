@@ -1,8 +1,10 @@
 """Theory for networks that change: what the turns that really happened make of everybody's evidence.
 
-With the realised W_t, agent i's log ratio after n turns is Σ_j Σ_t (weight of agent j's evidence of turn t in i's
-belief) × its log-likelihood ratio. In a fixed network these weights are powers of W and tend to v_j; in a changing one
-they are entries of the ergodic product W_n ⋯ W_t, and an agent that does not learn in a turn has no evidence of it.
+After n turns agent i's belief is a weighted sum (of natural parameters) of everybody's initial beliefs and of what
+everybody learnt in every turn. In a fixed network these weights are powers of W and tend to v_j. Otherwise they are
+followed here by the engine's own rule: who learns publishes what it then holds, and who pools takes its row of what was
+said last, or earlier (by age). Where everybody who is heard has learnt in the same turn, this is the product
+W_n ⋯ W_1; who is heard without having learnt is heard with what it said before, and no such product exists.
 """
 
 from __future__ import annotations
@@ -11,9 +13,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from consilience.network.schedule import Schedule
+from consilience.network.turns import Turn
 
 
 class Realised(NamedTuple):
@@ -23,23 +26,39 @@ class Realised(NamedTuple):
     centrality: how much of an agent's evidence a turn everybody holds, on average: counts / n, over agents i. In a
     fixed network it tends to v; it sums to the share of agents that learn, each by its weight.
     spread: the largest distance of any agent's row from that, relative to the largest centrality.
-    contraction: Dobrushin's coefficient of the ergodic product W_n ⋯ W_1; 0 where everybody has forgotten who said
-    what. None where older beliefs are heard, so that no such product exists.
+    contraction: Dobrushin's coefficient of the map from initial beliefs to those held now (W_n ⋯ W_1 where that product
+    exists); beliefs that differed at the start differ by at most this factor, 0 where it is forgotten who began how.
     """
 
     turns: int
     counts: Float[np.ndarray, "agents agents"]
     centrality: Float[np.ndarray, "agents"]
     spread: float
-    contraction: float | None
+    contraction: float
 
-    def mean_log_ratio(self, information: Float[np.ndarray, "agents"]) -> Float[np.ndarray, "agents"]:
+    def mean_log_ratio(self, information: Float[np.ndarray, "agents *rest"]) -> Float[np.ndarray, "agents *rest"]:
         """The exact mean of every agent's pooled log b(θ*)/b(θ), prior aside, when a turn has information I_j."""
-        return np.asarray(self.counts @ information)
+        return np.tensordot(self.counts, information, axes=1)
 
     def rate(self, information: Float[np.ndarray, "agents"]) -> float:
         """Σ_j v_j I_j with the realised centrality: the predicted decay of b(θ), in nats a turn."""
         return float(self.centrality @ information)
+
+
+class Shares(NamedTuple):
+    """Everybody's belief, and the last few that everybody said (the newest first), as sums of shares of sources."""
+
+    held: Float[np.ndarray, "agents sources"]
+    said: Float[np.ndarray, "memory agents sources"]
+
+    def play(self, turn: Turn) -> None:
+        """Who learns publishes what it holds; who pools takes its row of what was said."""
+        self.said[1:, turn.learners] = self.said[:-1, turn.learners]
+        self.said[0, turn.learners] = self.held[turn.learners]
+        if len(turn.receivers):
+            hearing, begin = np.unique(turn.receivers, return_index=True)
+            heard = turn.weights[:, None] * self.said[turn.ages, turn.senders]
+            self.held[hearing] = np.add.reduceat(heard, begin, axis=0)
 
 
 def realised(schedule: Schedule, turns: int) -> Realised:
@@ -55,50 +74,84 @@ def realised(schedule: Schedule, turns: int) -> Realised:
 
 def realised_at(schedule: Schedule, rounds: Sequence[int]) -> list[Realised]:
     """The same after each of these turns."""
-    agents = schedule.agents
-    counts = np.zeros((agents, agents))
-    product: np.ndarray | None = np.eye(agents) if schedule.most.age == 0 else None
-    memory = schedule.most.age + 1
-    said = np.zeros((memory, agents, agents))  # what everybody said, the newest first
+    agents, memory = schedule.agents, schedule.most.age + 1
+    # Before anybody has learnt there is no evidence, and everybody's initial belief is what it holds and has said.
+    evidence = Shares(np.zeros((agents, agents)), np.zeros((memory, agents, agents)))
+    initial = Shares(np.eye(agents), np.tile(np.eye(agents), (memory, 1, 1)))
     wanted = {}
     for number in range(1, max(rounds) + 1):
         turn = schedule.turn(number)
-        counts[turn.learners, turn.learners] += 1
-        said[1:, turn.learners] = said[:-1, turn.learners]
-        said[0, turn.learners] = counts[turn.learners]
-        if len(turn.receivers):
-            hearing, begin = np.unique(turn.receivers, return_index=True)
-            heard = turn.weights[:, None] * said[turn.ages, turn.senders]
-            counts[hearing] = np.add.reduceat(heard, begin, axis=0)
-        if product is not None:
-            product = turn.matrix(agents) @ product
+        evidence.held[turn.learners, turn.learners] += 1
+        evidence.play(turn)
+        initial.play(turn)
         if number in rounds:
+            counts = evidence.held.copy()
             centrality = counts.mean(0) / number
             spread = float(np.abs(counts / number - centrality).max() / max(centrality.max(), 1e-300))
-            forgotten = None if product is None else _dobrushin(product)
-            wanted[number] = Realised(number, counts.copy(), centrality, spread, forgotten)
+            wanted[number] = Realised(number, counts, centrality, spread, _dobrushin(initial.held))
     return [wanted[number] for number in rounds]
 
 
 def mixing_windows(schedule: Schedule, turns: int, level: float = 0.5) -> list[int]:
-    """How many turns it takes, one window after another, until the product of their W_t contracts to `level`.
+    """How many turns it takes, one window after another, until differences have contracted to `level`.
 
-    Within a window any two agents' shares of what anybody said come closer by at least that factor (Dobrushin's
-    coefficient), so the longest window bounds how fast the network forgets who said what. Ages are not looked at.
+    What matters at the end of a turn is everybody's belief, and whatever was said before and is heard later (within
+    these turns). A window is over when any two of these are closer, by at least that factor, than the farthest two were
+    when it began, whatever they were: Dobrushin's coefficient of the map between them. So differences shrink to at
+    most level^k in k windows, and the longest window bounds how fast the network forgets who said what.
 
     >>> from consilience.network import Fixed, complete
     >>> mixing_windows(Fixed(complete(4)), turns=3)
     [1, 1, 1]
     """
-    lengths, product, length = [], np.eye(schedule.agents), 0
+    agents, memory = schedule.agents, schedule.most.age + 1
+    heard_later = _heard_later(schedule, turns)
+    now = Shares(np.eye(agents), np.tile(np.eye(agents), (memory, 1, 1)))
+    lengths, length = [], 0
     for number in range(1, turns + 1):
-        product, length = schedule.turn(number).matrix(schedule.agents) @ product, length + 1
-        if _dobrushin(product) <= level:
+        now.play(schedule.turn(number))
+        length += 1
+        later = heard_later[number]
+        sources = now.held.shape[1]
+        if _within(np.concatenate([now.held, now.said.reshape(-1, sources)[later]]), level):
             lengths.append(length)
-            product, length = np.eye(schedule.agents), 0
+            length, sources = 0, agents + len(later)
+            now = Shares(np.eye(agents, sources), np.zeros((memory, agents, sources)))
+            now.said.reshape(-1, sources)[later] = np.eye(len(later), sources, k=agents)
     return lengths
 
 
-def _dobrushin(P: Float[np.ndarray, "agents agents"]) -> float:
+def mixing_window(schedule: Schedule, turns: int, level: float = 0.5) -> int | None:
+    """The longest of the mixing windows; None where none ended, or one as long as that was not over at the end.
+
+    >>> from consilience.network import IDLE, Fixed, Replay, complete
+    >>> mixing_window(Replay(4, [Fixed(complete(4)).turn(1), IDLE, IDLE]), turns=3) is None
+    True
+    """
+    windows = mixing_windows(schedule, turns, level)
+    longest = max(windows, default=0)
+    return longest if longest > turns - sum(windows) else None
+
+
+def _heard_later(schedule: Schedule, turns: int) -> list[Int[np.ndarray, "places"]]:
+    """At the end of each turn, from turn 0: the places, in `Shares.said`, of what is heard in a later one."""
+    later = np.zeros((schedule.most.age + 1, schedule.agents), bool)
+    places = [np.flatnonzero(later)]
+    for number in range(turns, 0, -1):
+        turn = schedule.turn(number)
+        later[turn.ages, turn.senders] = True
+        # Before a learner published, what is one older now was the newest.
+        later[:-1, turn.learners] = later[1:, turn.learners]
+        later[-1, turn.learners] = False
+        places.append(np.flatnonzero(later))
+    return places[::-1]
+
+
+def _dobrushin(P: Float[np.ndarray, "rows sources"]) -> float:
     """Half the largest L1 distance between two rows."""
     return max(float(np.abs(P - row).sum(1).max()) for row in P) / 2
+
+
+def _within(P: Float[np.ndarray, "rows sources"], level: float) -> bool:
+    """Whether Dobrushin's coefficient is at most `level`; the first row that is too far from another decides."""
+    return all(float(np.abs(P - row).sum(1).max()) <= 2 * level for row in P)

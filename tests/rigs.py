@@ -1,0 +1,270 @@
+"""A machine that plays random schedules in the engine and in the reference and compares everything.
+
+Compiling takes seconds and playing milliseconds. So a rig is one program (its agents, devices, repetitions and room for
+turns are fixed) and many cases run on it, one after another on one long schedule: other turns are other data.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import reference
+from drawn_schedules import check_turns, draw_schedule, random_network
+from jax import lax
+
+from consilience.agent import Agent
+from consilience.beliefs import Categorical, Gaussian, Point
+from consilience.engines.arm import Arm, agent_key, data_key, round_key
+from consilience.engines.simulate import Simulation
+from consilience.learners import Observations, conjugate, exact
+from consilience.network import IDLE, Fixed, RotatingStar, from_matrix
+from consilience.network.schedule import Most
+from consilience.theory import realised
+
+SIZES, STEPS, SPAN, PIECES = (1, 2, 3, 5, 5, 7, 7), 3, 32, 3
+NOISE, DECAY = 0.8, 0.7
+PRIOR = Gaussian.from_moments(jnp.array([0.5, -1.0]), jnp.array([[0.5, 0.1], [0.1, 0.3]]))
+
+
+class Steps(NamedTuple):
+    """What is learned step by step; `between` is some of the steps."""
+
+    values: Any
+    first: Any = 0
+    last: Any = STEPS
+
+    def between(self, first, last):
+        return Steps(self.values, first, last)
+
+
+class Keeping(NamedTuple):
+    """A belief, and something that never leaves the agent: how many steps it has learned."""
+
+    belief: Point
+    learned: Any
+
+
+def walker():
+    """An agent whose steps do not commute: none may be left out, doubled or exchanged. Each begins elsewhere."""
+
+    def learn(key, state, batch):
+        def step(number, value):
+            return DECAY * value + batch.values[number]
+
+        value = lax.fori_loop(batch.first, batch.last, step, state.belief.value)
+        return Keeping(Point(value), state.learned + batch.last - batch.first), {}
+
+    return Agent(
+        init=lambda key: Keeping(Point(jax.random.normal(key, (2,))), jnp.zeros(())),
+        learn=learn,
+        publish=lambda state: state.belief,
+        pool=lambda state, inbox: state._replace(belief=inbox.pooled),
+    )
+
+
+class Family(NamedTuple):
+    """A learner, what it draws with an agent's key, and the same update on flat natural parameters."""
+
+    agent: Agent
+    draw: Any
+    learn: Any
+
+
+def _of_points(belief, batch):
+    for value in batch.values:
+        belief = DECAY * belief + value
+    return belief
+
+
+def _of_hypotheses(belief, batch):
+    weights = belief + batch
+    return weights - weights.max() - np.log(np.exp(weights - weights.max()).sum())
+
+
+def _of_lines(belief, batch):
+    X, y = batch
+    return belief + np.concatenate([(X.T @ X).ravel(), X.T @ y]) / NOISE**2
+
+
+FAMILIES = {
+    "point": Family(walker(), lambda key: Steps(jax.random.normal(key, (STEPS, 2))), _of_points),
+    "categorical": Family(
+        exact(Categorical.uniform(3), lambda x: x), lambda key: jax.random.normal(key, (3,)), _of_hypotheses
+    ),
+    "gaussian": Family(
+        conjugate(PRIOR, NOISE),
+        lambda key: Observations(jax.random.normal(key, (1, 2)), jax.random.normal(jax.random.fold_in(key, 1), (1,))),
+        _of_lines,
+    ),
+}
+
+
+class OneAfterAnother:
+    """A schedule of many: every case has its own span of rounds, with nothing between them."""
+
+    repeats = None
+
+    def __init__(self, agents, most):
+        self.agents, self.most, self.cases = agents, most, []
+
+    def turn(self, number):
+        case, place = divmod(number - 1, SPAN)
+        schedule, turns = self.cases[case]
+        return schedule.turn(place + 1) if place < turns else IDLE
+
+
+class Rig:
+    """One program, or two on different numbers of devices, made from a number."""
+
+    def __init__(self, number):
+        rng = np.random.default_rng([number, 1])
+        self.agents = N = int(rng.choice(SIZES))
+        self.heavy = bool(rng.integers(2))
+        self.family = FAMILIES["point" if self.heavy else str(rng.choice(list(FAMILIES)))]
+        self.width, self.stops, self.replicates = (
+            int(rng.choice([1, 4, 8])),
+            int(rng.integers(1, 4)),
+            int(rng.integers(1, 4)),
+        )
+        full = Most(N, N, N * N, int(rng.choice([0, 1, 3])))
+        self.schedule, self.understood = OneAfterAnother(N, full), None
+        self.longest = PIECES * self.width
+        if rng.random() < 0.3:  # the same turns for ever; their program is another one
+            self.schedule, self.understood = self._repeating(rng)
+        elif rng.random() < 0.5:  # with no more room than a schedule of this size asks for
+            self.schedule.most = draw_schedule(rng, N, self.longest, full)[0].most
+        arm = Arm(self.family.agent, self._draw, self.schedule, self._measure, self._compare)
+        arm = arm._replace(steps=STEPS if self.heavy else None)
+        devices = rng.permutation(4)[: rng.integers(1, 3)] + 1
+        self.simulations = [Simulation(arm, jax.devices()[:count]) for count in devices]
+        self.drawn = jax.jit(self._all_drawn)
+        self.name = (
+            f"rig {number}: {N} agents, devices {devices}, {'heavy' if self.heavy else 'light'}, {self.schedule.most}"
+        )
+
+    def _repeating(self, rng):
+        if self.agents > 1 and rng.integers(2):
+            at_once = int(rng.choice([n for n in range(1, self.agents) if (self.agents - 1) % n == 0]))
+            star = self.agents - 1, at_once, float(rng.uniform(0.1, 0.9))
+            return RotatingStar(*star), [reference.rotating_star(*star, n) for n in range(1, self.longest + 1)]
+        W = random_network(rng, self.agents)
+        return Fixed(from_matrix(W)), [reference.fixed(W, n) for n in range(1, self.longest + 1)]
+
+    def _draw(self, data, key, number):
+        return self.family.draw(agent_key(key, number))
+
+    def _measure(self, data, progress, number, key):
+        held, said = (
+            jnp.concatenate([x.reshape(-1) for x in jax.tree.leaves(part)])
+            for part in (progress.state, progress.public)
+        )
+        return {"held": held, "said": said, "round": 1.0 * number}
+
+    def _compare(self, measured):
+        return {**measured, "everybody": jnp.broadcast_to(measured["said"].sum(0), measured["said"].shape)}
+
+    def _all_drawn(self, seeds, numbers):
+        """Everybody's data and initial belief, by the law of keys and no engine."""
+
+        def of(seed, number, agent):
+            return self._draw((), data_key(round_key(seed, number)), agent)
+
+        def begin(seed, agent):
+            return self.family.agent.publish(self.family.agent.init(agent_key(round_key(seed, 0), agent)))
+
+        for_agents = jax.vmap(jax.vmap(jax.vmap(of, (None, None, 0)), (None, 0, None)), (0, None, None))
+        initial = jax.vmap(jax.vmap(begin, (None, 0)), (0, None))
+        everybody = jnp.arange(self.agents)
+        return initial(seeds, everybody), for_agents(seeds, numbers, everybody)
+
+    def run(self, case):
+        """One case, made from a number: draw, play in both, compare."""
+        rng = np.random.default_rng([case, 2])
+        turns = PIECES * self.width
+        first = 1
+        if self.understood is None:
+            schedule, understood = draw_schedule(rng, self.agents, turns, self.schedule.most)
+            first += SPAN * len(self.schedule.cases)
+            self.schedule.cases.append((schedule, turns))
+        else:
+            schedule, understood = self.schedule, self.understood
+        check_turns(schedule, understood)
+        check_theory(rng, schedule, understood)
+        seeds = rng.integers(2**30, size=self.replicates).tolist()
+        self.check_beliefs(rng, seeds, first, understood)
+
+    def expected(self, seeds, first, understood):
+        """For every turn, from 0: what all repetitions hold and said, and how many steps everybody has learned."""
+        initial, drawn = jax.tree.map(
+            np.asarray, self.drawn(np.array(seeds), np.arange(first, first + len(understood)))
+        )
+        played = []
+        for number in range(len(seeds)):
+            begin = flat(jax.tree.map(lambda x, number=number: x[number], initial), self.agents)
+
+            def learn(turn, agent, belief, number=number):
+                return self.family.learn(belief, jax.tree.map(lambda x: x[number, turn - 1, agent], drawn))
+
+            played.append([(begin, begin), *reference.play(begin, understood, learn)])
+        learned = np.cumsum(
+            [np.zeros(self.agents)] + [np.isin(range(self.agents), turn.learners) for turn in understood], 0
+        )
+        return np.swapaxes(np.array(played), 0, 1), learned * STEPS
+
+    def check_beliefs(self, rng, seeds, first, understood):
+        expected, learned = self.expected(seeds, first, understood)
+        simulation = self.simulations[rng.integers(len(self.simulations))]
+        progress, done = simulation.start(seeds), 0
+        self.compare(simulation.agents(progress), expected[0], learned[0])
+        for _ in range(rng.integers(1, PIECES + 1)):
+            end = done + int(rng.integers(self.width // 2 + 1, self.width + 1))
+            stops = np.sort(np.append(rng.integers(done + 1, end + 1, self.stops - 1), end)).tolist()
+            measured = (rng.random(self.stops) < 0.7).tolist()
+            progress, metrics = simulation.play(seeds, first + done, [first - 1 + n for n in stops], measured, progress)
+            for place, (stop, wanted) in enumerate(zip(stops, measured, strict=True)):
+                self.compare_measured(
+                    {name: x[place] for name, x in metrics.items()}, wanted, first - 1 + stop, expected[stop]
+                )
+            done, now = end, simulation.agents(progress)
+            self.compare(now, expected[done], learned[done])
+            simulation = self.simulations[rng.integers(len(self.simulations))]
+            progress = simulation.slots(now)
+
+    def compare(self, progress, expected, learned):
+        held = progress.state
+        if isinstance(held, Keeping):
+            same(held.learned, np.broadcast_to(learned, held.learned.shape), "steps learned")
+            held = held.belief
+        for name, part, by_reference in (("held", held, 0), ("said", progress.public, 1)):
+            for seed, belief in enumerate(expected[:, by_reference]):
+                same(flat(jax.tree.map(lambda x, seed=seed: x[seed], part), self.agents), belief, name)
+
+    def compare_measured(self, metrics, wanted, number, expected):
+        held, said = expected[:, 0], expected[:, 1]
+        width = held.shape[-1]  # a walker's private number comes after its belief
+        everybody = np.broadcast_to(said.sum(1, keepdims=True), said.shape)
+        wants = {"held": held, "said": said, "everybody": everybody, "round": np.full(said.shape[:2], 1.0 * number)}
+        for name, values in wants.items():
+            found = np.asarray(metrics[name])
+            same(found[..., :width] if found.ndim == 3 else found, values * wanted, f"measured {name}")
+
+
+def check_theory(rng, schedule, understood):
+    """Counts of evidence, means of log ratios and what is left of initial differences."""
+    turns = int(rng.integers(1, len(understood) + 1))
+    theory, agents = realised(schedule, turns), schedule.agents
+    counts, information = reference.counts(agents, understood[:turns]), rng.random(agents)
+    same(theory.counts, counts, "counts")
+    same(theory.mean_log_ratio(information), counts @ information, "mean log ratio")
+    if theory.contraction is not None:
+        same(theory.contraction, reference.contraction(agents, understood[:turns]), "contraction")
+
+
+def flat(tree, agents):
+    """A row of numbers an agent."""
+    return np.concatenate([np.asarray(leaf).reshape(agents, -1) for leaf in jax.tree.leaves(tree)], axis=1)
+
+
+def same(ours, expected, name):
+    np.testing.assert_allclose(ours, expected, rtol=1e-9, atol=1e-9, err_msg=name)
