@@ -21,3 +21,16 @@ def suggestion(word: str, known: Iterable[str]) -> str:
     names = sorted(known)
     near = difflib.get_close_matches(word, names, n=1, cutoff=0.7)
     return f"did you mean '{near[0]}'?" if near else f"known: {', '.join(names)}"
+
+
+def quoted(value: object, most: int = 60) -> str:
+    """A value as an error message quotes it: on one line, and short.
+
+    >>> quoted("a" * 100, most=5), quoted(1.5)
+    ("'aaaa…", '1.5')
+    """
+    try:
+        text = repr(value)
+    except ValueError:  # Python does not write out numbers of thousands of digits
+        return "a number of thousands of digits"
+    return text if len(text) <= most else f"{text[:most]}…"

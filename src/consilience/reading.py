@@ -1,0 +1,56 @@
+"""Files that are handed over: whatever fails while one is read becomes one line."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from consilience.errors import InputError, quoted
+
+
+@contextmanager
+def reading(field: str, file: str | Path) -> Iterator[None]:
+    """Say in one line why a file cannot be read: the rule it breaks, or whatever a parser raises.
+
+    >>> with reading("dataset", "a.csv"):
+    ...     raise InputError("line 7 must be a number")
+    Traceback (most recent call last):
+    consilience.errors.InputError: dataset: cannot read 'a.csv': line 7 must be a number
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what matters is checked by those who read
+            yield
+    except InputError as error:
+        raise InputError(f"{field}: cannot read {_named(file)}: {error}") from None
+    except Exception as error:  # damaged archives and tables fail in many ways: zlib, headers, codecs, pyarrow's own
+        raise InputError(f"{field}: cannot read {_named(file)}: {_reason(error)}") from None
+
+
+def whole(text: str) -> int:
+    """The whole number that a cell of a file holds, written in plain digits.
+
+    >>> whole("12"), whole("-1")
+    (12, -1)
+    """
+    digits = text.strip()
+    if not (digits.removeprefix("-").isdecimal() and digits.isascii() and len(digits) < 19):
+        raise ValueError(f"must be a whole number, got {quoted(text)}")
+    return int(digits)
+
+
+def _named(file: str | Path) -> str:
+    return f"'{file}'" if str(file).isprintable() else quoted(str(file))
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    if isinstance(error, UnicodeDecodeError):
+        return "it is not UTF-8 text"
+    if isinstance(error, MemoryError):
+        return "it needs more memory than there is"
+    said = next(iter(str(error).strip().splitlines()), "it is damaged")[:200]
+    return "".join(letter if letter.isprintable() else "?" for letter in said)
