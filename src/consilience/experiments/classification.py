@@ -190,8 +190,6 @@ def setting_of(config: Config) -> Setting:
         raise InputError(f"learner.batch: must be at most {smallest}, the smallest share, got {config.learner.batch}")
     shape, labels = dataset.inputs.shape[1:], len(dataset.label_names)
     if isinstance(config.model, Cnn):
-        if len(shape) < 2:
-            raise InputError(f"model: a cnn needs images, '{config.dataset}' has inputs of shape {shape}")
         model = cnn(shape, labels, config.model.channels, config.model.hidden)
     else:
         model = mlp(shape, labels, config.model.hidden)
