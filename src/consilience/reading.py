@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -29,16 +31,40 @@ def reading(field: str, file: str | Path) -> Iterator[None]:
         raise InputError(f"{field}: cannot read {_named(file)}: {_reason(error)}") from None
 
 
-def whole(text: str) -> int:
-    """The whole number that a cell of a file holds, written in plain digits.
+def numbered_rows(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
+    """The rows of a CSV file that are not blank, each with the number of its last line."""
+    rows = csv.reader(lines, strict=True)
+    try:
+        yield from ((rows.line_num, row) for row in rows if row)
+    except csv.Error as error:
+        raise InputError(f"line {rows.line_num}: {error}") from None
 
-    >>> whole("12"), whole("-1")
+
+def whole(text: str, place: str) -> int:
+    """The whole number at a place of a file, written in plain digits.
+
+    >>> whole(" 12", "line 3"), whole("-1", "line 4")
     (12, -1)
     """
     digits = text.strip()
     if not (digits.removeprefix("-").isdecimal() and digits.isascii() and len(digits) < 19):
-        raise ValueError(f"must be a whole number, got {quoted(text)}")
+        raise InputError(f"{place} must be a whole number, got {quoted(text)}")
     return int(digits)
+
+
+def finite(value: str | float | int, place: str) -> float:
+    """The number at a place of a file.
+
+    >>> finite("1e-3", "line 3")
+    0.001
+    """
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        raise InputError(f"{place} must be a number, got {quoted(value)}") from None
+    if not math.isfinite(number):
+        raise InputError(f"{place} must be finite, got {number:g}")
+    return number
 
 
 def _named(file: str | Path) -> str:

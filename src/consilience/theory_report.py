@@ -35,6 +35,7 @@ from consilience.theory import (
 
 LEMMA_AGENTS = 500  # Lemma 1's sum needs dense powers of W
 SHOWN_AGENTS = 20
+MOST_AGENTS = 20_000  # whose turns are followed: everybody's evidence in everybody's belief is dense
 PER_AGENT = ("v", "mean_log_ratio", "mean_log_ratio_limit", "realised_centrality", "mean_log_ratio_pooled")
 NOT_HERE = ("matrix", "rotating-star")  # given as a file; not one network, but its turns are
 
@@ -92,6 +93,10 @@ def describe_turns(file: str, model: Path | None = None) -> dict[str, Any]:
     agents = 1 + max(
         int(part.max(initial=0)) for turn in turns for part in (turn.learners, turn.receivers, turn.senders)
     )
+    if agents > MOST_AGENTS:
+        raise InputError(
+            f"turns: '{file}' names agent {agents - 1}; the theory of turns takes at most {MOST_AGENTS:,} agents"
+        )
     schedule = Replay(agents, turns)
     after = realised(schedule, len(turns))
     ages = np.concatenate([turn.ages[turn.receivers != turn.senders] for turn in turns])

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from consilience.errors import InputError, quoted
+from consilience.reading import numbered_rows
 
 LABEL = "label"
 PANDAS_INDEX = "__index_level_"  # how pandas names an index that it writes as a column
@@ -33,7 +33,7 @@ class Table(NamedTuple):
 def read_csv(file: Path) -> Table:
     """A CSV file with a line of names; blank lines are left out, and cells may hold commas and line ends in quotes."""
     with file.open(encoding="utf-8-sig", newline="") as stream:
-        rows = _numbered_rows(stream)
+        rows = numbered_rows(stream)
         _, header = next(rows, (0, []))
         place = _label_place(header)
         names = [name for name in header if name != LABEL]
@@ -64,15 +64,6 @@ def read_parquet(file: Path) -> Table:
     labels = _parquet_labels(content.pop(LABEL))
     columns = {name: _parquet_numbers(name, column) for name, column in content.items()}
     return Table(labels, columns, "row", range(len(labels)))
-
-
-def _numbered_rows(stream: TextIO) -> Iterator[tuple[int, list[str]]]:
-    """The rows that are not blank, each with the number of its last line in the file."""
-    cells = csv.reader(stream, strict=True)
-    try:
-        yield from ((cells.line_num, row) for row in cells if row)
-    except csv.Error as error:
-        raise InputError(f"line {cells.line_num}: {error}") from None
 
 
 def _label_place(header: list[str]) -> int:

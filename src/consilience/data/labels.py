@@ -5,6 +5,7 @@ A label's name is part of the name of a column in a record and of a line in a fi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -66,7 +67,7 @@ def _unfit(text: str) -> str | None:
     if not text.isprintable():
         return "must be one line of printable text"
     number = as_number(text)
-    return "must not be a missing or infinite number" if number is not None and not np.isfinite(number) else None
+    return "must not be a missing or infinite number" if number is not None and not math.isfinite(number) else None
 
 
 def _told_apart(names: Sequence[str]) -> None:

@@ -124,10 +124,7 @@ def from_file(file: Path, examples: int, agents: int) -> Partition:
         for number, line in enumerate(lines, start=1):
             if not line.strip():
                 continue
-            try:
-                owner = whole(line.strip())
-            except ValueError as error:
-                raise InputError(f"line {number} {error}") from None
+            owner = whole(line.strip(), f"line {number}")
             if not 0 <= owner < agents:
                 raise InputError(f"line {number} names agent {owner}, there are agents 0 to {agents - 1}")
             owners.append(owner)
