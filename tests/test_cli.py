@@ -237,10 +237,10 @@ def test_bad_input_is_one_line_and_code_2(consilience, tmp_path, words, line):
     assert "Traceback" not in err
 
 
-def test_what_the_system_refuses_is_one_line_and_code_1(consilience, tmp_path):
+def test_a_path_that_cannot_be_is_bad_input(consilience, tmp_path):
     (tmp_path / "afile").write_text("")
     code, _, err = consilience(*RUN, "--out", "afile/inside")
-    assert code == 1
+    assert code == 2
     assert err.count("\n") == 1
     assert "Not a directory" in err
 

@@ -1,5 +1,6 @@
 """Several hosts, here processes on loopback: the same numbers as one, and one line when something goes wrong."""
 
+import json
 import os
 import shutil
 import signal
@@ -155,18 +156,19 @@ def _checkpointed(folder: Path) -> float:
 
 
 def test_a_signal_reaches_the_run(tmp_path):
-    """Ctrl-C, or a scheduler's SIGTERM, to the process of the command."""
-    for number, line in ((signal.SIGINT, "stopped; carry on with"), (signal.SIGTERM, "ended on this host by SIGTERM")):
+    """Ctrl-C, a scheduler's SIGTERM, or the end of a terminal, to the process of the command: all stop politely."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         run, port = tmp_path / number.name, free_port()
         both = [started(["run", *STAR, "--rounds", "2000", "--out", str(run), "-q"], host, port) for host in (0, 1)]
         deadline = time.monotonic() + 120
         while not _checkpointed(run) and time.monotonic() < deadline:
             time.sleep(0.05)
         both[1].send_signal(number)
-        complaints = [ended(process, seconds=60)[2] for process in reversed(both)]
-        assert line in complaints[0]
-        assert f"consilience resume {run}" in complaints[1]
-        assert all(complaint.splitlines()[-1].startswith("error: ") for complaint in complaints)
+        for process in reversed(both):
+            code, _, complaint = ended(process, seconds=60)
+            assert code == 1
+            assert complaint.splitlines()[-1] == f"error: stopped; carry on with: consilience resume {run}"
+        assert json.loads((run / "run.json").read_text())["status"] == "stopped"
 
 
 def test_bad_input_is_said_once_on_every_host(tmp_path):

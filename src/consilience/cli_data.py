@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.measure import Measurement
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from consilience.cli_shared import AsJson, Quiet, Settings, complaints, print_json, screen
+from consilience.cli_shared import AsJson, Quiet, Settings, complaints, print_json, say, screen
 from consilience.errors import InputError
+from consilience.stopping import unwinding
 
 data = typer.Typer(help="The datasets: list them, fetch them.", no_args_is_help=True)
 
@@ -39,17 +39,22 @@ def fetch_data(
     from consilience.data import load_dataset
     from consilience.data.sources import SOURCES, find
 
-    columns = BarColumn(), MofNCompleteColumn(), TextColumn("files  {task.description}"), TimeElapsedColumn()
-    with Progress(*columns, console=complaints, disable=quiet or as_json) as bar:
+    columns = (
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("files  {task.description}", markup=False),
+        TimeElapsedColumn(),
+    )
+    with unwinding(), Progress(*columns, console=complaints, disable=quiet or as_json) as bar:
         task = bar.add_task(name, total=len(SOURCES[name].files) if name in SOURCES else None)
         loaded = load_dataset(name, report=lambda what, done: bar.update(task, description=what, completed=done))
     files = {file: str(path) for file, path in (find(name) or {}).items()} if name in SOURCES else {}
     if as_json:
         print_json({"dataset": name, "training": len(loaded.labels), "test": len(loaded.test_labels), "files": files})
     elif not quiet:
-        screen.print(f"{name}: {len(loaded.labels):,} training and {len(loaded.test_labels):,} test examples")
+        say(f"{name}: {len(loaded.labels):,} training and {len(loaded.test_labels):,} test examples")
         for path in files.values():
-            screen.print(f"  {path}", highlight=False, soft_wrap=True)
+            say(f"  {path}")
 
 
 @data.command("partition")
@@ -74,4 +79,4 @@ def show_partition(
     rows = [[f"agent {agent}", *map(int, own), int(own.sum())] for agent, own in enumerate(counts)]
     made = table(["", *names, "all"], [*rows, ["all", *map(int, counts.sum(0)), int(counts.sum())]])
     needed = Measurement.get(screen, screen.options.update(max_width=10_000), made).maximum
-    Console(width=max(needed, screen.width)).print(made)  # numbers are never cut off
+    screen.print(made, width=max(needed, screen.width), crop=False, soft_wrap=True)  # numbers are never cut off

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
-screen = Console()
-complaints = Console(stderr=True)
+from consilience.errors import printable
+from consilience.strict_json import strict_json
+
+# What is printed may be a user's own words: brackets in it are no markup, and :smile: is no picture.
+screen = Console(markup=False, emoji=False, highlight=False)
+complaints = Console(stderr=True, markup=False, emoji=False, highlight=False)
+MESSAGE = 1000  # characters of a complaint, at most
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors (and what --json asks for).")]
@@ -21,12 +26,18 @@ Settings = Annotated[
 
 def print_json(value: Any) -> None:
     """One JSON document."""
-    typer.echo(json.dumps(value, indent=2, allow_nan=False))
+    typer.echo(strict_json(value))
+
+
+def say(text: str) -> None:
+    """One line of text, as it is, however narrow the screen."""
+    screen.print(printable(text), soft_wrap=True)
 
 
 def complain(message: str) -> None:
     """Say what is wrong, in one line."""
-    complaints.print(f"[bold red]error:[/] {_escaped(message)}", highlight=False, soft_wrap=True)
+    line = printable(" ".join(message[:MESSAGE].splitlines())) + "…" * (len(message) > MESSAGE)
+    complaints.print(Text.assemble(("error:", "bold red"), f" {line}"), soft_wrap=True)
 
 
 def fail(message: str, code: int) -> NoReturn:
@@ -38,9 +49,3 @@ def fail(message: str, code: int) -> NoReturn:
 def first_line(error: BaseException) -> str:
     """The beginning of what an error says."""
     return next(iter(str(error).strip().splitlines()), type(error).__name__)[:200]
-
-
-def _escaped(text: str) -> str:
-    from rich.markup import escape
-
-    return escape(" ".join(text.split("\n")))

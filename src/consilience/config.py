@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 import tomli_w
-from pydantic import BaseModel, Field, StringConstraints, ValidationError
+from pydantic import AfterValidator, BaseModel, Field, ValidationError, ValidationInfo, field_validator
 
 from consilience.described import Described
-from consilience.errors import InputError, suggestion
+from consilience.errors import InputError, brief
+from consilience.explain import explained
 from consilience.network import read_network
-from consilience.network_config import NETWORKS
 
-ArmName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_=. +-]{1,40}$")]
+
+def _arm_name(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_=. +-]{1,40}", name):
+        raise ValueError("a name should be 1 to 40 letters, digits, spaces or _ = . + -")
+    return name
+
+
+MOST_ROUNDS = 2**31 - 2  # rounds are counted in 32 bits
+MOST_REPLICATES = 10**6
+MOST_RECORDED = 10**6
+ArmName = Annotated[str, AfterValidator(_arm_name)]
 
 
 class RunConfig(Described):
@@ -24,12 +35,29 @@ class RunConfig(Described):
     experiment: str
     seed: int = Field(0, ge=0, lt=2**30, description="the first seed")
     replicates: int = Field(
-        1, ge=1, le=10**6, description="independent repetitions, with seeds seed, seed+1, …; records hold means"
+        1, ge=1, description="independent repetitions, with seeds seed, seed+1, …; records hold means"
     )
     rounds: int = Field(..., ge=1)
     record_every: int = Field(1, ge=1, description="rounds between two rows of the record")
     checkpoint_every: int = Field(100, ge=1, description="rounds between two checkpoints, at least")
     precision: Literal["float32", "float64"] = "float64"
+
+    # Not as bounds of the fields, because experiments give these fields other defaults.
+    @field_validator("rounds", "replicates")
+    @classmethod
+    def _not_too_many(cls, value: int, info: ValidationInfo) -> int:
+        most = MOST_ROUNDS if info.field_name == "rounds" else MOST_REPLICATES
+        if value > most:
+            raise ValueError(f"should be less than or equal to {most}")
+        return value
+
+    @field_validator("record_every")
+    @classmethod
+    def _not_too_often(cls, value: int, info: ValidationInfo) -> int:
+        rounds = info.data.get("rounds", 0)
+        if cls.recorded_rounds is RunConfig.recorded_rounds and rounds > value * MOST_RECORDED:
+            raise ValueError(f"should leave at most {MOST_RECORDED} of the {rounds} rounds in the record")
+        return value
 
     def recorded_rounds(self) -> list[int]:
         """The rounds at which the record gets a row for each agent; the last round is always one."""
@@ -38,11 +66,12 @@ class RunConfig(Described):
 
 
 INSTEAD = {"W": "file", "file": "W"}  # either of the two describes a matrix
+KEY_PART = re.compile(r'"[^"]*"|[^".=]+')  # in quotes it may have dots and equals signs: networks."a=0.1".trust
+SETTING = re.compile(rf"(?P<key>(?:{KEY_PART.pattern})(?:\.(?:{KEY_PART.pattern}))*)=(?P<text>.*)", re.DOTALL)
 
 
 Model = TypeVar("Model", bound=BaseModel)
 ConfigType = TypeVar("ConfigType", bound=RunConfig)
-KINDS = {"labels", "iid", "dirichlet", "shards", "feature", "mlp", "cnn"}  # of partitions and models
 
 
 def validate(model: type[Model], values: Mapping[str, Any]) -> Model:
@@ -50,28 +79,7 @@ def validate(model: type[Model], values: Mapping[str, Any]) -> Model:
     try:
         return model.model_validate(dict(values))
     except ValidationError as invalid:
-        error = invalid.errors()[0]
-        field = _path(model, error["loc"]) or model.__name__.lower()
-        if error["type"] == "extra_forbidden":
-            *_, inside, name = ("", *map(str, error["loc"]))
-            rule = f"no such field; {suggestion(name, NETWORKS.get(inside, model).model_fields)}"
-        elif error["type"] == "union_tag_invalid":
-            tag, known = str(error["ctx"]["tag"]), str(error["ctx"]["expected_tags"]).replace("'", "").split(", ")
-            rule = f"unknown kind '{tag}'; {suggestion(tag, known)}"
-        elif error["type"] == "missing":
-            rule = "is required"
-        else:
-            rule = (
-                f"{error['msg'].removeprefix('Input ').removeprefix('Value error, ').lower()}, got {error['input']!r}"
-            )
-        raise InputError(f"{field}: {rule}") from None
-
-
-def _path(model: type[BaseModel], location: tuple[int | str, ...]) -> str:
-    """Where in a description an error is, without the kinds that pydantic adds between a table and its field."""
-    kinds = {str(kind) for kind in NETWORKS} | KINDS
-    parts = [str(part) for part in location]
-    return ".".join(part for n, part in enumerate(parts) if n == 0 or part not in kinds or part in model.model_fields)
+        raise InputError(explained(invalid, model)) from None
 
 
 def _is_path(key: str, value: Any) -> bool:
@@ -102,7 +110,7 @@ def read_toml(file: Path) -> dict[str, Any]:
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"configuration: cannot read '{file}': {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # not TOML, not text, or whole numbers of thousands of digits
         raise InputError(f"configuration: '{file}' is not TOML: {error}") from None
 
 
@@ -114,19 +122,19 @@ def override(values: Mapping[str, Any], settings: Iterable[str]) -> dict[str, An
     """
     result = dict(values)
     for setting in settings:
-        key, found, text = setting.partition("=")
-        if not (found and key.strip()):
-            raise InputError(f"--set: takes key=value, got '{setting}'")
-        *tables, last = key.strip().split(".")
+        match = SETTING.fullmatch(setting)
+        if match is None:
+            raise InputError(f"--set: takes key=value, got {brief(setting)}")
+        *tables, last = (part.strip().strip('"') for part in KEY_PART.findall(match["key"]))
         table = result
         for name in tables:
             inner = table.get(name, {})
             if not isinstance(inner, Mapping):
-                raise InputError(f"--set: '{name}' in '{key}' is not a table")
+                raise InputError(f"--set: '{name}' in '{match['key']}' is not a table")
             table[name] = dict(inner)
             table = table[name]
-        value = _toml_value(text.strip())
-        if last == "kind" and table.get("kind") != value:
+        value = _toml_value(last, match["text"].strip())
+        if tables and last == "kind" and table.get("kind") != value:
             table.clear()  # another kind has other fields: the old ones would only be refused
         if last in INSTEAD:
             table.pop(INSTEAD[last], None)
@@ -139,8 +147,12 @@ def to_toml(config: BaseModel) -> str:
     return tomli_w.dumps(config.model_dump(mode="json", exclude_none=True))
 
 
-def _toml_value(text: str) -> Any:
+def _toml_value(key: str, text: str) -> Any:
+    """What a setting says: TOML where it is, else the text itself."""
     try:
-        return tomllib.loads(f"value = {text}")["value"]
+        read = tomllib.loads(f"value = {text}")
     except tomllib.TOMLDecodeError:
         return text
+    except (ValueError, RecursionError):
+        raise InputError(f"--set: the value of '{key}' is too long a number or too deep a list") from None
+    return read["value"] if len(read) == 1 else text

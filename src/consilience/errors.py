@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+SHOWN = 60  # characters of a value in a message
+
 
 class InputError(ValueError):
     """Input that cannot be used; its message is one line, fit to show to a user."""
@@ -19,18 +21,27 @@ def suggestion(word: str, known: Iterable[str]) -> str:
     'known: ring, star'
     """
     names = sorted(known)
-    near = difflib.get_close_matches(word, names, n=1, cutoff=0.7)
+    near = difflib.get_close_matches(word[:SHOWN], names, n=1, cutoff=0.7)
     return f"did you mean '{near[0]}'?" if near else f"known: {', '.join(names)}"
 
 
-def quoted(value: object, most: int = 60) -> str:
-    """A value as an error message quotes it: on one line, and short.
+def brief(value: object) -> str:
+    """A value as an error message quotes it: one line, not long, whatever it is.
 
-    >>> quoted("a" * 100, most=5), quoted(1.5)
-    ("'aaaa…", '1.5')
+    >>> brief(-1), brief("a\\nb"), len(brief("x" * 10**6))
+    ('-1', "'a\\\\nb'", 61)
     """
     try:
-        text = repr(value)
-    except ValueError:  # Python does not write out numbers of thousands of digits
-        return "a number of thousands of digits"
-    return text if len(text) <= most else f"{text[:most]}…"
+        text = printable(repr(value))
+    except (ValueError, RecursionError):  # whole numbers of thousands of digits; lists in lists in lists
+        return "something too long to show"
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+
+
+def printable(text: str) -> str:
+    """The text in one line, with what would steer a terminal, or cannot be shown, written out.
+
+    >>> printable("red: \\x1b[31m")
+    'red: \\\\x1b[31m'
+    """
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

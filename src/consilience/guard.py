@@ -17,6 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
+from consilience import stopping
 from consilience.hosts import HEARTBEAT
 
 NOT_ALL = "hosts: not all came within {timeout} s ({hosts} were expected)"
@@ -64,11 +65,17 @@ def guarded(words: str, say: Callable[[str], None]) -> Guard:
     reading, writing = os.pipe()
     sys.stdout.flush()
     sys.stderr.flush()
-    child = os.fork()
+    with stopping.blocked():
+        child = os.fork()
+        with suppress(OSError):  # both say it, because either may be the first
+            os.setpgid(child, child)  # signals from a terminal come once, through the one that stands by
+        if child:
+            _forward_signals(child)
+        else:
+            stopping.listen_again()
     if child:
         os.close(writing)
         _stand_by(child, reading, words, Path(noise.name), say)
-    os.setpgid(0, 0)  # signals from a terminal come once, through the one that stands by
     os.close(reading)
     _keep_runtime_quiet(noise.fileno())
     _standing_by.append(os.getppid())
@@ -76,9 +83,14 @@ def guarded(words: str, say: Callable[[str], None]) -> Guard:
     return Guard(writing)
 
 
+def _forward_signals(child: int) -> None:
+    stopping.stop_listening()
+    for number in stopping.SIGNALS:
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, lambda number, _: os.kill(child, number))
+
+
 def _stand_by(child: int, reading: int, words: str, noise: Path, say: Callable[[str], None]) -> NoReturn:
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda number, _: os.kill(child, number))
     _, status = os.waitpid(child, 0)
     if os.WIFSIGNALED(status):
         left = b""

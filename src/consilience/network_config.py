@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
+from consilience import memory
 from consilience.described import Described
 from consilience.errors import InputError
 from consilience.network import (
@@ -34,6 +35,8 @@ from consilience.network import (
     watts_strogatz,
 )
 from consilience.network.weights import Rule
+
+MOST = 2**31  # agents are numbered in 32 bits
 
 
 class Clocks(Described):
@@ -108,6 +111,8 @@ class Changes(Described):
 class AnyNetwork(Described):
     """What every network description has."""
 
+    an_edge: ClassVar[int] = 100  # bytes while it is built, measured
+
     changes: Changes | None = Field(None, description="how it changes from round to round")
     laziness: float = Field(0.0, ge=0, lt=1, description="weight every agent keeps for itself before listening")
 
@@ -115,8 +120,14 @@ class AnyNetwork(Described):
         """The network before laziness."""
         raise NotImplementedError
 
+    def expected_edges(self) -> float:
+        """How many entries W will have, about; zero where it is already there."""
+        return 0.0
+
     def build(self) -> Network:
         """The network that this describes (not yet checked against assumption 1)."""
+        edges = self.expected_edges()
+        memory.require(self.an_edge * edges, f"network: about {edges:.2g} links")
         network = self.plain()
         if not self.laziness:
             return network
@@ -137,8 +148,12 @@ class Star(AnyNetwork):
     """A hub and its edge agents."""
 
     kind: Literal["star"] = "star"
-    edges: int = Field(8, ge=1, description="number of edge agents")
+    edges: int = Field(8, ge=1, lt=MOST, description="number of edge agents")
     trust: float = Field(0.5, gt=0, lt=1, description="weight a that every edge agent puts on the hub")
+
+    def expected_edges(self) -> float:
+        """Each edge agent's two, and the hub's."""
+        return 3.0 * self.edges + 1
 
     def plain(self) -> Network:
         """The star."""
@@ -149,13 +164,17 @@ class RotatingStarNetwork(AnyNetwork):
     """The paper's time-varying star: a few of the edge agents at once, in turn; `build` is the mean of a cycle."""
 
     kind: Literal["rotating-star"] = "rotating-star"
-    edges: int = Field(25, ge=1, description="N: number of edge agents")
-    at_once: int = Field(5, ge=1, description="N_0: how many of them are connected in a round")
+    edges: int = Field(25, ge=1, lt=MOST, description="N: number of edge agents")
+    at_once: int = Field(5, ge=1, lt=MOST, description="N_0: how many of them are connected in a round")
     trust: float = Field(0.5, gt=0, lt=1, description="weight a that an edge agent puts on the hub")
 
     def turns(self) -> RotatingStar:
         """The cycle."""
         return RotatingStar(self.edges, self.at_once, self.trust)
+
+    def expected_edges(self) -> float:
+        """Of all matrices of a cycle."""
+        return float(self.edges) * (self.edges + 2 * self.at_once) / self.at_once
 
     def plain(self) -> Network:
         """The mean of the cycle's W_t."""
@@ -180,9 +199,13 @@ class Grid(AnyNetwork):
     """A rectangle of agents."""
 
     kind: Literal["grid"] = "grid"
-    rows: int = Field(3, ge=1)
-    columns: int = Field(3, ge=1)
+    rows: int = Field(3, ge=1, lt=MOST)
+    columns: int = Field(3, ge=1, lt=MOST)
     weights: Rule = "uniform"
+
+    def expected_edges(self) -> float:
+        """To four sides, and its own."""
+        return 5.0 * self.rows * self.columns
 
     def plain(self) -> Network:
         """The grid."""
@@ -193,9 +216,13 @@ class Ring(AnyNetwork):
     """A circle of agents."""
 
     kind: Literal["ring"] = "ring"
-    agents: int = Field(9, ge=1)
+    agents: int = Field(9, ge=1, lt=MOST)
     directed: bool = Field(False, description="hear only the agent before")
     weights: Rule = "uniform"
+
+    def expected_edges(self) -> float:
+        """To both sides, and its own."""
+        return 3.0 * self.agents
 
     def plain(self) -> Network:
         """The ring."""
@@ -209,6 +236,10 @@ class Complete(AnyNetwork):
     agents: int = Field(9, ge=1, le=20_000)
     weights: Rule = "uniform"
 
+    def expected_edges(self) -> float:
+        """Everybody's to everybody."""
+        return float(self.agents) ** 2
+
     def plain(self) -> Network:
         """The complete network."""
         return complete(self.agents, self.weights)
@@ -218,8 +249,12 @@ class PathGraph(AnyNetwork):
     """A line of agents."""
 
     kind: Literal["path"] = "path"
-    agents: int = Field(9, ge=1)
+    agents: int = Field(9, ge=1, lt=MOST)
     weights: Rule = "uniform"
+
+    def expected_edges(self) -> float:
+        """To both sides, and its own."""
+        return 3.0 * self.agents
 
     def plain(self) -> Network:
         """The path."""
@@ -229,11 +264,17 @@ class PathGraph(AnyNetwork):
 class ErdosRenyi(AnyNetwork):
     """Independent links."""
 
+    an_edge: ClassVar[int] = 300
+
     kind: Literal["erdos-renyi"] = "erdos-renyi"
-    agents: int = Field(9, ge=1)
+    agents: int = Field(9, ge=1, lt=MOST)
     probability: float = Field(0.5, ge=0, le=1)
     seed: int = Field(0, ge=0)
     weights: Rule = "uniform"
+
+    def expected_edges(self) -> float:
+        """Each of the others' with its probability, and its own."""
+        return self.agents * (1 + self.probability * (self.agents - 1.0))
 
     def plain(self) -> Network:
         """The random network."""
@@ -243,12 +284,18 @@ class ErdosRenyi(AnyNetwork):
 class WattsStrogatz(AnyNetwork):
     """A small world."""
 
+    an_edge: ClassVar[int] = 300
+
     kind: Literal["watts-strogatz"] = "watts-strogatz"
-    agents: int = Field(9, ge=3)
-    neighbours: int = Field(4, ge=2)
+    agents: int = Field(9, ge=3, lt=MOST)
+    neighbours: int = Field(4, ge=2, lt=MOST)
     probability: float = Field(0.1, ge=0, le=1)
     seed: int = Field(0, ge=0)
     weights: Rule = "uniform"
+
+    def expected_edges(self) -> float:
+        """To its neighbours, and its own."""
+        return self.agents * (1.0 + self.neighbours)
 
     def plain(self) -> Network:
         """The small world."""

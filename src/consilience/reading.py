@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from consilience.errors import InputError, quoted
+from consilience.errors import InputError, brief, printable
 
 
 @contextmanager
@@ -26,9 +26,9 @@ def reading(field: str, file: str | Path) -> Iterator[None]:
             warnings.simplefilter("ignore")  # what matters is checked by those who read
             yield
     except InputError as error:
-        raise InputError(f"{field}: cannot read {_named(file)}: {error}") from None
+        raise InputError(f"{field}: cannot read '{printable(str(file))}': {error}") from None
     except Exception as error:  # damaged archives and tables fail in many ways: zlib, headers, codecs, pyarrow's own
-        raise InputError(f"{field}: cannot read {_named(file)}: {_reason(error)}") from None
+        raise InputError(f"{field}: cannot read '{printable(str(file))}': {_reason(error)}") from None
 
 
 def numbered_rows(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
@@ -48,7 +48,7 @@ def whole(text: str, place: str) -> int:
     """
     digits = text.strip()
     if not (digits.removeprefix("-").isdecimal() and digits.isascii() and len(digits) < 19):
-        raise InputError(f"{place} must be a whole number, got {quoted(text)}")
+        raise InputError(f"{place} must be a whole number, got {brief(text)}")
     return int(digits)
 
 
@@ -61,14 +61,10 @@ def finite(value: str | float | int, place: str) -> float:
     try:
         number = float(value)
     except (ValueError, OverflowError):
-        raise InputError(f"{place} must be a number, got {quoted(value)}") from None
+        raise InputError(f"{place} must be a number, got {brief(value)}") from None
     if not math.isfinite(number):
         raise InputError(f"{place} must be finite, got {number:g}")
     return number
-
-
-def _named(file: str | Path) -> str:
-    return f"'{file}'" if str(file).isprintable() else quoted(str(file))
 
 
 def _reason(error: Exception) -> str:
@@ -78,5 +74,4 @@ def _reason(error: Exception) -> str:
         return "it is not UTF-8 text"
     if isinstance(error, MemoryError):
         return "it needs more memory than there is"
-    said = next(iter(str(error).strip().splitlines()), "it is damaged")[:200]
-    return "".join(letter if letter.isprintable() else "?" for letter in said)
+    return printable(next(iter(str(error).strip().splitlines()), "it is damaged")[:200])

@@ -13,14 +13,16 @@ import hashlib
 import json
 import platform
 import shlex
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from functools import partial
+from heapq import merge
 from importlib.metadata import version
-from itertools import count
+from itertools import count, groupby, islice
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +32,13 @@ import numpy as np
 from consilience import hosts
 from consilience.checkpoint import clear_unfinished, load_checkpoint, save_checkpoint, write_atomically
 from consilience.config import RunConfig, pinned, to_toml
-from consilience.engines.arm import Arm, Metrics, Progress
+from consilience.engines.arm import Arm, Metrics, Progress, require_memory
 from consilience.engines.simulate import Simulation
 from consilience.errors import InputError
 from consilience.experiments import described, load, module_of
 from consilience.network import Network, turns_as_csv
 from consilience.record import Record, RecordWriter
+from consilience.strict_json import strict_json
 
 CONFIG, RUN, RECORD, CHECKPOINT, SUMMARY = (
     "config.toml",
@@ -59,21 +62,23 @@ class Stopped(Exception):
 def begin(config: RunConfig, folder: Path) -> None:
     """Make a run's folder: the description and how it came about. The description is checked as a whole first."""
     config = pinned(config)
+    taken = (folder.exists() or folder.is_symlink()) and (not folder.is_dir() or any(folder.iterdir()))
     try:
         with jax.enable_x64(config.precision == "float64"):
             arms = module_of(config.experiment).arms(config)
-        if (folder.exists() or folder.is_symlink()) and (not folder.is_dir() or any(folder.iterdir())):
+            require_memory(arms, config.replicates, hosts.count())
+        if taken:
             raise InputError(f"--out: '{folder}' already exists; `consilience resume {folder}` carries a run on")
         folder.mkdir(parents=True, exist_ok=True)
-    except InputError:
-        if folder.is_dir() and not any(folder.iterdir()):
-            folder.rmdir()
+        for name, arm in arms.items():
+            if not isinstance(arm.hears, Network):
+                write_atomically(folder / f"turns-{name}.csv", turns_as_csv(arm.hears, config.rounds).encode())
+        _note(folder, status="begun", started=_now(), seeds=_seeds(config), command=_command(), versions=_versions())
+        write_atomically(folder / CONFIG, to_toml(config).encode())  # the last: with it, it is a run's folder
+    except BaseException:
+        if folder.is_dir() and not taken:
+            shutil.rmtree(folder)
         raise
-    write_atomically(folder / CONFIG, to_toml(config).encode())
-    for name, arm in arms.items():
-        if not isinstance(arm.hears, Network):
-            write_atomically(folder / f"turns-{name}.csv", turns_as_csv(arm.hears, config.rounds).encode())
-    _note(folder, status="begun", started=_now(), seeds=_seeds(config), command=_command(), versions=_versions())
 
 
 def new_folder(experiment: str, parent: Path = Path("runs")) -> Path:
@@ -143,6 +148,11 @@ def carry_on(
             return hosts.from_first(lambda: report(folder, data_dir=data_dir))
 
 
+def note_stopped(folder: Path) -> None:
+    """Say in run.json that the run was stopped."""
+    _note(folder, status="stopped", stopped=_now())
+
+
 def report(folder: Path, to: Path | None = None, data_dir: Path | None = None) -> dict[str, Any]:
     """Read the record; write the summary and the figures anew, into the run's folder or another one."""
     from consilience.report import draw
@@ -159,7 +169,7 @@ def report(folder: Path, to: Path | None = None, data_dir: Path | None = None) -
             **{key: facts[key] for key in ("command", "seeds", "hours", "versions") if key in facts},
             "configuration": config.model_dump(mode="json", exclude_none=True),
         }
-    write_atomically(to / SUMMARY, (json.dumps(summary, indent=2) + "\n").encode())
+    write_atomically(to / SUMMARY, f"{strict_json(summary)}\n".encode())
     return summary
 
 
@@ -284,11 +294,10 @@ def _chunks(config: RunConfig, done: int, heavy: bool) -> Iterator[tuple[list[in
     interruption is soon heard. Padding with stops already made keeps the pieces of one length, for one compilation.
     """
     recorded = set(config.recorded_rounds())
-    pace = {n for n in range(1, config.rounds + 1) if n % HEAVY_PACE == 0} if heavy else set()
-    stops = sorted(n for n in recorded | pace if n > done)
+    pace = range(done - done % HEAVY_PACE + HEAVY_PACE, config.rounds + 1, HEAVY_PACE) if heavy else range(0)
+    stops = (n for n, _ in groupby(merge(sorted(n for n in recorded if n > done), pace)))
     length = 1 if heavy else LIGHT_STOPS
-    for first in range(0, len(stops), length):
-        piece = stops[first : first + length]
+    while piece := list(islice(stops, length)):
         spare = length - len(piece)
         yield piece + [piece[-1]] * spare, [n in recorded for n in piece] + [False] * spare
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import Any
+
+from consilience import stopping
 
 FUSION_FLAG = "--xla_backend_extra_options=xla_cpu_use_multi_output_fusion=true"  # see learners.one_pass
 
@@ -40,6 +43,8 @@ def use_large_pages(script: str = "consilience") -> None:
     started_as = Path(sys.orig_argv[1]).name if len(sys.orig_argv) > 1 else ""
     if sys.platform == "linux" and started_as == script and LARGE_PAGES[0] not in os.environ:
         os.environ.update([LARGE_PAGES])
+        # A signal waits until the new process listens to it (`stopping.signals_obeyed`).
+        signal.pthread_sigmask(signal.SIG_BLOCK, stopping.SIGNALS)
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
 
 

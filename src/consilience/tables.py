@@ -6,23 +6,28 @@ from collections.abc import Sequence
 from typing import Any
 
 from rich.table import Table
+from rich.text import Text
+
+from consilience.errors import printable
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str | None = None) -> Table:
     """A table with names on the left and values, numbers with four significant digits, on the right."""
-    made = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False)
+    made = Table(
+        title=title and Text(printable(title)), title_justify="left", header_style="bold", box=None, pad_edge=False
+    )
     for number, name in enumerate(columns):
-        made.add_column(name, justify="right" if number else "left", no_wrap=number == 0)
+        made.add_column(Text(printable(name)), justify="right" if number else "left", no_wrap=number == 0)
     for row in rows:
-        made.add_row(*map(shown, row))
+        made.add_row(*(Text(shown(value)) for value in row))
     return made
 
 
 def shown(value: Any) -> str:
     """A value as a person reads it.
 
-    >>> shown(0.123456), shown(20737), shown(None), shown(True)
-    ('0.1235', '20,737', '–', 'yes')
+    >>> shown(0.123456), shown(20737), shown(None), shown(True), shown(float("-inf"))
+    ('0.1235', '20,737', '–', 'yes', '-∞')
     """
     if value is None:
         return "–"
@@ -30,7 +35,9 @@ def shown(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, int):
         return f"{value:,}"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:.4g}".replace("inf", "∞")
+    return printable(str(value))
 
 
 def summary_tables(summary: dict[str, Any]) -> list[Table]:

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
+from consilience import memory
 from consilience.config import read_toml, validate
-from consilience.errors import InputError, suggestion
+from consilience.errors import InputError, brief, suggestion
 from consilience.network import Network, Replay, check, read_network, read_turns
 from consilience.network.files import SUFFIXES
 from consilience.network_config import NETWORKS
@@ -35,7 +36,6 @@ from consilience.theory import (
 
 LEMMA_AGENTS = 500  # Lemma 1's sum needs dense powers of W
 SHOWN_AGENTS = 20
-MOST_AGENTS = 20_000  # whose turns are followed: everybody's evidence in everybody's belief is dense
 PER_AGENT = ("v", "mean_log_ratio", "mean_log_ratio_limit", "realised_centrality", "mean_log_ratio_pooled")
 NOT_HERE = ("matrix", "rotating-star")  # given as a file; not one network, but its turns are
 
@@ -93,10 +93,9 @@ def describe_turns(file: str, model: Path | None = None) -> dict[str, Any]:
     agents = 1 + max(
         int(part.max(initial=0)) for turn in turns for part in (turn.learners, turn.receivers, turn.senders)
     )
-    if agents > MOST_AGENTS:
-        raise InputError(
-            f"turns: '{file}' names agent {agents - 1}; the theory of turns takes at most {MOST_AGENTS:,} agents"
-        )
+    # Everybody's share in everybody's belief, and in each of those that can still be heard.
+    oldest = max(int(turn.ages.max(initial=0)) for turn in turns)
+    memory.require(8.0 * agents**2 * (oldest + 5), f"turns: '{file}' names {agents:,} agents and")
     schedule = Replay(agents, turns)
     after = realised(schedule, len(turns))
     ages = np.concatenate([turn.ages[turn.receivers != turn.senders] for turn in turns])
@@ -181,7 +180,7 @@ def _hypotheses(agents: int, values: dict[str, Any]) -> tuple[Any, int]:
     tables = _per_agent(agents, values, "likelihoods", "hypotheses × outcomes")
     truth = values.get("truth", 0)
     if isinstance(truth, bool) or not (isinstance(truth, int) and 0 <= truth < tables.shape[1]):
-        raise InputError(f"truth: must be the number of a hypothesis, 0 to {tables.shape[1] - 1}, got {truth!r}")
+        raise InputError(f"truth: must be the number of a hypothesis, 0 to {tables.shape[1] - 1}, got {brief(truth)}")
     return tables, truth
 
 
@@ -194,13 +193,13 @@ def _gaussian_model(network: Network, values: dict[str, Any], facts: dict[str, A
         raise InputError(f"second_moments: must have no negative variance in any direction, got {lowest:g}")
     noise = values.get("noise", 1.0)
     if isinstance(noise, bool) or not (isinstance(noise, int | float) and 0 < noise < np.inf):
-        raise InputError(f"noise: must be greater than 0 and finite, got {noise!r}")
+        raise InputError(f"noise: must be greater than 0 and finite, got {brief(noise)}")
     try:
         offset = np.array(values["offset"], dtype=np.float64) if "offset" in values else hardest_direction(v, moments)
     except (TypeError, ValueError, OverflowError):
-        raise InputError(f"offset: must be {d} numbers, got {values['offset']!r}") from None
+        raise InputError(f"offset: must be {d} numbers, got {brief(values['offset'])}") from None
     if offset.shape != (d,) or not np.isfinite(offset).all():
-        raise InputError(f"offset: must be {d} finite numbers, got {values['offset']!r}")
+        raise InputError(f"offset: must be {d} finite numbers, got {brief(values['offset'])}")
     information = gaussian_information(moments, float(noise), offset)
     told = {"information": information.tolist(), "K": float(v @ information), "offset": offset.tolist()}
     return told, information

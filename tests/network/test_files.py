@@ -79,7 +79,7 @@ def test_matrices(tmp_path, name, content, names):
         ("W.toml", "W = [[1\0]]", "it is not TOML"),
         ("W.toml", f"W = {'[' * 5000}", "it is not TOML"),
         ("W.toml", f"W = [[{'9' * 5000}]]", "it is not TOML"),
-        ("W.toml", f"W = [[0x{'f' * 5000}]]", "row 0, column 0 must be a number, got a number of thousands of digits"),
+        ("W.toml", f"W = [[0x{'f' * 5000}]]", "row 0, column 0 must be a number, got something too long to show"),
         ("W.toml", f"W = [[{10**400}]]", "row 0, column 0 must be a number, got 1000"),
         ("W.toml", "W = [[nan]]", "row 0, column 0 must be finite, got nan"),
         ("W.toml", "W = [[true]]", "row 0, column 0 must be a number, got True"),
@@ -196,5 +196,5 @@ def test_what_is_not_a_file_of_turns_is_explained(tmp_path):
 def test_turns_of_too_many_agents_have_no_theory(tmp_path):
     """Everybody's share in everybody's belief is a number for each pair."""
     (tmp_path / "turns.csv").write_text(f"{HEADER}1,1.0,{2**31 - 1},learns,,\n")
-    with pytest.raises(InputError, match=r"names agent 2147483647; the theory of turns takes at most 20,000"):
+    with pytest.raises(InputError, match=r"turns: .* names 2,147,483,648 agents and needs about .* GB, there are"):
         describe_turns(str(tmp_path / "turns.csv"))

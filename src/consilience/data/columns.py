@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from consilience.errors import InputError, quoted
+from consilience.errors import InputError, brief
 from consilience.reading import numbered_rows
 
 LABEL = "label"
@@ -27,7 +27,7 @@ class Table(NamedTuple):
 
     def place(self, row: int, column: str) -> str:
         """Where a value is, for a message."""
-        return f"{self.word} {self.rows[row]}, column {quoted(column)}"
+        return f"{self.word} {self.rows[row]}, column {brief(column)}"
 
 
 def read_csv(file: Path) -> Table:
@@ -77,12 +77,12 @@ def _label_place(header: list[str]) -> int:
         if name.startswith(PANDAS_INDEX):
             raise InputError(f"column '{name}' is the index of a data frame; write the file without it")
         if name != name.strip():
-            raise InputError(f"a column's name must not begin or end with a space, got {quoted(name)}")
+            raise InputError(f"a column's name must not begin or end with a space, got {brief(name)}")
         if name in seen:
-            raise InputError(f"column {quoted(name)} is there twice")
+            raise InputError(f"column {brief(name)} is there twice")
         seen.add(name)
     if LABEL not in header:
-        raise InputError(f"must have a column '{LABEL}', got {', '.join(map(quoted, header[:6]))}")
+        raise InputError(f"must have a column '{LABEL}', got {', '.join(map(brief, header[:6]))}")
     return header.index(LABEL)
 
 
@@ -91,7 +91,7 @@ def _not_a_number(names: Sequence[str], row: Sequence[str]) -> str:
         try:
             float(cell)
         except ValueError:
-            return f"column {quoted(name)} must be a number, got {quoted(cell)}"
+            return f"column {brief(name)} must be a number, got {brief(cell)}"
     raise AssertionError("all are numbers")
 
 
@@ -114,7 +114,7 @@ def _parquet_numbers(name: str, column: Any) -> np.ndarray:
         column = column.cast(pa.float64())
     elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
         wanted = "numbers or text" if name == LABEL else "numbers"
-        raise InputError(f"column {quoted(name)} must hold {wanted}, it holds {str(kind)[:60]}")
+        raise InputError(f"column {brief(name)} must hold {wanted}, it holds {str(kind)[:60]}")
     return np.asarray(column.to_numpy())
 
 
@@ -125,5 +125,5 @@ def _complete(name: str, column: Any) -> Any:
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if column.null_count:
-        raise InputError(f"row {column.is_null().to_numpy().argmax()}, column {quoted(name)} has no value")
+        raise InputError(f"row {column.is_null().to_numpy().argmax()}, column {brief(name)} has no value")
     return column

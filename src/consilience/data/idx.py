@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from consilience.errors import InputError, quoted
+from consilience.errors import InputError, brief
 from consilience.reading import reading
 
 LARGEST = 2**30  # bytes; the largest of the family has 0.55 · 10⁹
@@ -43,7 +43,7 @@ def _read(stream: gzip.GzipFile | BufferedReader, sha256: str | None) -> np.ndar
     shape = struct.unpack(f">{axes}I", lengths)
     size = math.prod(shape)
     if not 0 < size <= LARGEST:
-        raise InputError(f"must have from 1 to {LARGEST:,} bytes, its header says {quoted(shape)}")
+        raise InputError(f"must have from 1 to {LARGEST:,} bytes, its header says {brief(shape)}")
     body = stream.read(size + 1)
     if len(body) != size:
         more = "more" if len(body) > size else f"only {len(body)}"

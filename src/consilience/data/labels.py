@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from jaxtyping import Int
 
-from consilience.errors import InputError, quoted
+from consilience.errors import InputError, brief
 
 LONGEST = 100  # characters of a name
 EXACT = 2**53  # below it a float holds every whole number
@@ -40,7 +40,7 @@ def _plain(labels: np.ndarray | list[str], place: Place) -> np.ndarray:
         texts = labels if isinstance(labels, list) else labels.tolist()
         for text in dict.fromkeys(texts):
             if rule := _unfit(text):
-                raise InputError(f"{place(texts.index(text))} {rule}, got {quoted(text)}")
+                raise InputError(f"{place(texts.index(text))} {rule}, got {brief(text)}")
         return np.array(texts, np.str_)
     if labels.dtype.kind == "b":
         return labels
@@ -76,9 +76,9 @@ def _told_apart(names: Sequence[str]) -> None:
     known = set(names)
     for name in names:
         if f"{name}_se" in known:
-            raise InputError(f"labels {quoted(name)} and {quoted(name + '_se')} would share a column of the record")
+            raise InputError(f"labels {brief(name)} and {brief(name + '_se')} would share a column of the record")
         if (value := as_number(name)) is not None and (other := by_value.setdefault(value, name)) != name:
-            raise InputError(f"labels {quoted(other)} and {quoted(name)} are the same number")
+            raise InputError(f"labels {brief(other)} and {brief(name)} are the same number")
 
 
 def as_number(text: str) -> int | float | None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from consilience.data.columns import Labels, Table, read_csv, read_parquet
 from consilience.data.labels import numbered
-from consilience.errors import InputError, quoted
+from consilience.errors import InputError, brief
 from consilience.reading import reading
 
 ARCHIVE = b"PK\x03\x04"  # how an .npz begins, as every zip file with something in it
@@ -47,7 +47,7 @@ def _arrays(file: Path) -> list[np.ndarray]:
             if missing := [name for name in ARRAYS if name not in archive]:
                 raise InputError(f"must have {', '.join(ARRAYS)}, it has no {', '.join(missing)}")
             if len(set(archive.files)) < len(archive.files):
-                raise InputError(f"must have each array once, it has {quoted(', '.join(archive.files))}")
+                raise InputError(f"must have each array once, it has {brief(', '.join(archive.files))}")
             arrays = [archive[name] for name in ARRAYS]
     for name, part in zip(ARRAYS, arrays, strict=True):
         if not isinstance(part, np.ndarray) or part.ndim == 0:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import numpy as np
 from jaxtyping import Array, Int, PRNGKeyArray
 
+from consilience import memory
 from consilience.agent import Agent, Batch, Message, State
 from consilience.network import Network, Schedule
 
@@ -48,6 +51,33 @@ class Arm(NamedTuple):
     compare: Callable[[Metrics], Metrics] = lambda measured: measured
     data: Callable[[Int[np.ndarray, "agents"]], Data] = lambda agents: ()
     steps: int | None = None
+
+
+def require_memory(arms: Mapping[str, Arm], replicates: int, hosts: int = 1) -> None:
+    """Refuse arms whose agents do not fit into the memory of this host, one of several that share them."""
+    sizes = {name: state_bytes(arm, replicates) / hosts for name, arm in arms.items()}
+    largest = max(sizes, key=lambda name: sizes[name])
+    agents = f"{arms[largest].hears.agents:,} agents × {replicates:,} replicates"
+    memory.require(sum(sizes.values()), f"run: {agents} (arm '{largest}')")
+
+
+def state_bytes(arm: Arm, replicates: int) -> float:
+    """Bytes that an arm takes while it is played: states, public beliefs, older ones where they can be heard.
+
+    Light agents are computed together: beside the old states there are the new ones, and everybody's data of a round.
+    """
+    key, number = jax.eval_shape(lambda: jax.random.key(0)), jax.ShapeDtypeStruct((), np.int32)
+    state = jax.eval_shape(arm.agent.init, key)
+    public = jax.eval_shape(arm.agent.publish, state)
+    older = 0 if isinstance(arm.hears, Network) else arm.hears.most.age
+    an_agent = _bytes(state) + _bytes(public) * (1 + (older + 1 if older else 0))
+    if arm.steps is None:
+        an_agent = 2 * an_agent + _bytes(jax.eval_shape(partial(arm.draw, ()), key, number))
+    return float(arm.hears.agents) * replicates * an_agent
+
+
+def _bytes(shapes: Any) -> int:
+    return sum(math.prod(x.shape) * x.dtype.itemsize for x in jax.tree.leaves(shapes))
 
 
 def round_key(seed: int | Int[Array, ""], number: int | Int[Array, ""]) -> PRNGKeyArray:

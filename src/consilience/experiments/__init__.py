@@ -54,7 +54,10 @@ def described(values: Mapping[str, Any], settings: Iterable[str] = ()) -> RunCon
     # Settings reach into the defaults too, so that `network.trust=0.3` keeps the default's kind.
     defaults = validate(experiment.module.Config, {"experiment": name, **experiment.values})
     known = defaults.model_dump(mode="json", exclude_none=True)
-    config: RunConfig = validate(experiment.module.Config, override({**known, **values}, settings))
+    wanted = override({**known, **values}, settings)
+    if wanted["experiment"] != name:
+        raise InputError(f"experiment: this is '{name}'; to run another one, name it in its place")
+    config: RunConfig = validate(experiment.module.Config, wanted)
     return config
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 from pydantic import Field
 
+from consilience import memory
 from consilience.config import ArmName
 from consilience.engines.arm import Arm, Data, Metrics, Progress
 from consilience.experiments.coins import TRUTH, Coins, arm_of, tables_for
@@ -36,7 +37,9 @@ class Config(Coins):
     experiment: Literal["changing-rates"] = "changing-rates"
     rounds: int = Field(2000, ge=4)
     replicates: int = Field(1000, ge=1)
-    points: int = Field(16, ge=2, description="recorded rounds, evenly spaced in log n, from round 4 to the last")
+    points: int = Field(
+        16, ge=2, le=10**5, description="recorded rounds, evenly spaced in log n, from round 4 to the last"
+    )
     checkpoint_every: int = Field(1000, ge=1)
     networks: dict[ArmName, NetworkConfig] = Field(
         {
@@ -83,6 +86,8 @@ def _predict(described: str, name: str) -> Prediction:
     schedule = schedule_of(config.networks[name])
     check_union(schedule, config.rounds)
     rounds = config.recorded_rounds()
+    shares = float(schedule.agents) ** 2 * (schedule.most.age + 5 + len(rounds))
+    memory.require(8 * shares, f"networks: the shares of {schedule.agents:,} agents in each other's beliefs")
     information = finite_information(tables_for(config, schedule.agents), TRUTH)
     history = realised_at(schedule, rounds)
     K, hardest = rate(history[-1].centrality, information, TRUTH)

@@ -19,7 +19,7 @@ from consilience.data.labels import as_number
 from consilience.data.shuffle import shuffled
 from consilience.described import Described
 from consilience.engines.arm import Arm, Metrics, Progress, agent_key
-from consilience.errors import InputError, quoted
+from consilience.errors import InputError, brief
 from consilience.evaluate import confidence_by_label, disagreement, predictive, scores
 from consilience.learners.packing import packing_of
 from consilience.learners.variational import Minibatches, Options, variational
@@ -211,7 +211,7 @@ def partition_of(config: Config, dataset: Dataset, agents: int) -> Partition:
                 raise InputError(f"partition: names agent {wrong[0]}, there are agents 0 to {agents - 1}")
             for label in group.labels:
                 if (number := label_number(dataset, label)) in holders:
-                    raise InputError(f"partition: label {quoted(label)} is named twice, its holders belong together")
+                    raise InputError(f"partition: label {brief(label)} is named twice, its holders belong together")
                 holders[number] = group.agents
         return by_label(labels, holders, agents, config.seed)
     if isinstance(described, Dirichlet):
@@ -234,7 +234,7 @@ def label_number(dataset: Dataset, label: int | str, field: str = "partition") -
     if isinstance(label, int) and 0 <= label < len(names) and all(as_number(known) is None for known in names):
         return label
     known = ", ".join(names[:12]) + (f", … {len(names)} labels" if len(names) > 12 else "")
-    raise InputError(f"{field}: no label {quoted(label)} in {dataset.name}; it has {known}")
+    raise InputError(f"{field}: no label {brief(label)} in {dataset.name}; it has {known}")
 
 
 def arms(config: Config) -> dict[str, Arm]:

@@ -25,7 +25,9 @@ TRUTH = 0
 class Coins(RunConfig):
     """Every agent tosses a coin that is bent under one hypothesis only; hypothesis 0 is true."""
 
-    points: int = Field(24, ge=2, description="recorded rounds, evenly spaced in log n, from round 4 to the last")
+    points: int = Field(
+        24, ge=2, le=10**5, description="recorded rounds, evenly spaced in log n, from round 4 to the last"
+    )
     hypotheses: int = Field(4, ge=2, description="|Θ|; wrong hypothesis k is told from the truth by agents j ≡ k−1")
     straight: float = Field(0.1, gt=0, lt=1, description="probability of outcome 1 where the hypothesis says nothing")
     bent: float = Field(0.9, gt=0, lt=1, description="probability of outcome 1 where the hypothesis bends the coin")

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 from pydantic import Field, PositiveFloat
 
+from consilience import memory
 from consilience.beliefs import Gaussian
 from consilience.config import RunConfig
 from consilience.engines.arm import Arm, Data, Metrics, Progress, agent_key, round_key
@@ -38,8 +39,8 @@ class Config(RunConfig):
     half_widths: list[PositiveFloat] = Field([1.0, 1.5, 1.25, 0.75], description="coordinate k is uniform on ± this")
     noise: PositiveFloat = Field(0.8, description="standard deviation α of the labels' noise")
     prior_variance: PositiveFloat = 0.5
-    batch: int = Field(10, ge=1, description="samples an agent draws each round")
-    test_samples: int = Field(2000, ge=1, description="size of the global test set, all coordinates at once")
+    batch: int = Field(10, ge=1, lt=2**31, description="samples an agent draws each round")
+    test_samples: int = Field(2000, ge=1, lt=2**31, description="size of the global test set, all coordinates at once")
 
 
 def network_of(config: Config) -> Network:
@@ -101,6 +102,7 @@ def arms(config: Config) -> dict[str, Arm]:
 
 def test_set(config: Config) -> Observations:
     """The global test set: every coordinate varies."""
+    memory.require(8.0 * config.test_samples * 4 * len(config.theta), f"test_samples: {config.test_samples:,} examples")
     of_inputs, of_noise = jax.random.split(round_key(config.seed, TEST_ROUND))
     widths = jnp.array(config.half_widths)
     x = jax.random.uniform(of_inputs, (config.test_samples, len(widths)), minval=-widths, maxval=widths)

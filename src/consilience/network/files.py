@@ -6,7 +6,7 @@ import tomllib
 from io import StringIO
 from pathlib import Path
 
-from consilience.errors import InputError, quoted
+from consilience.errors import InputError, brief
 from consilience.network.network import Network, from_matrix
 from consilience.reading import finite, numbered_rows, reading
 
@@ -45,9 +45,9 @@ def _from_toml(text: str) -> tuple[list[list[float]], list[str]]:
     for i, row in enumerate(rows):
         for j, cell in enumerate(row):
             if isinstance(cell, bool) or not isinstance(cell, int | float):
-                raise InputError(f"{_entry(i, j)} must be a number, got {quoted(cell)}")
+                raise InputError(f"{_entry(i, j)} must be a number, got {brief(cell)}")
     if not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
-        raise InputError(f"names must be a list of text with a name for each agent, got {quoted(names)}")
+        raise InputError(f"names must be a list of text with a name for each agent, got {brief(names)}")
     return [[finite(cell, _entry(i, j)) for j, cell in enumerate(row)] for i, row in enumerate(rows)], names
 
 
@@ -62,10 +62,10 @@ def _check(rows: list[list[float]], names: list[str]) -> None:
         raise InputError(f"names must be one for each of {len(rows)} agents, got {len(names)}")
     for place, name in enumerate(names):
         if not name or not name.isprintable():
-            raise InputError(f"the name of agent {place} must be a line of text, got {quoted(name)}")
+            raise InputError(f"the name of agent {place} must be a line of text, got {brief(name)}")
     if len(set(names)) < len(names):
         twice = next(name for place, name in enumerate(names) if name in names[:place])
-        raise InputError(f"names must be different, two agents are called {quoted(twice)}")
+        raise InputError(f"names must be different, two agents are called {brief(twice)}")
 
 
 def _entry(row: int, column: int) -> str:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from consilience.errors import InputError, quoted
+from consilience.errors import InputError, brief
 from consilience.network.schedule import Schedule
 from consilience.network.turns import Turn
 from consilience.reading import finite, numbered_rows, reading, whole
@@ -100,7 +100,7 @@ def _entry(numbered: tuple[int, list[str]]) -> _Entry:
     agent = number("agent", 0, MOST)
     if row[3] == LEARNS:
         if any(row[4:]):
-            raise InputError(f"line {line}: who learns has no weight and no age, got {quoted(','.join(row[4:]))}")
+            raise InputError(f"line {line}: who learns has no weight and no age, got {brief(','.join(row[4:]))}")
         return _Entry(line, which, time, agent, None, 0.0, 0)
     # Nobody publishes more than once a round, so nothing that is heard is older than the rounds so far.
     return _Entry(line, which, time, agent, number("hears", 0, MOST), measure("weight"), number("age", 0, which))

@@ -9,9 +9,12 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
+from consilience import memory
 from consilience.errors import InputError
 from consilience.network.schedule import Schedule
 from consilience.network.turns import Turn
+
+A_LINE = 100  # bytes of who learns or hears whom, where turns are looked at and written out
 
 
 def check_union(schedule: Schedule, window: int) -> None:
@@ -22,6 +25,8 @@ def check_union(schedule: Schedule, window: int) -> None:
     Traceback (most recent call last):
     consilience.errors.InputError: schedule: over 3 rounds agent 0 never hears from agent 1, not even through others
     """
+    lines = float(window) * (schedule.most.learners + schedule.most.edges)
+    memory.require(A_LINE * lines, f"rounds: a file of {window:,} turns of a network that changes")
     union = union_of((schedule.turn(number) for number in range(1, window + 1)), schedule.agents)
     count, label = connected_components(union, connection="strong")
     if count == 1:

@@ -1,0 +1,318 @@
+"""The verbs of the command, thin over the library."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from consilience import __version__
+from consilience.cli_data import data
+from consilience.cli_ends import paths_given
+from consilience.cli_shared import (
+    AsJson,
+    Quiet,
+    Settings,
+    complain,
+    complaints,
+    fail,
+    first_line,
+    print_json,
+    say,
+    screen,
+)
+from consilience.guard import LOST, NOT_ALL, Guard, guarded
+from consilience.hosts import Meeting
+from consilience.stopping import asked, asking, unwinding
+
+app = typer.Typer(
+    name="consilience",
+    help="Decentralized Bayesian learning over graphs: agents with private data, and no server, learn one model.",
+    epilog="Start with: consilience run star-digits",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(data, name="data")
+STOPPED = "stopped; carry on with: consilience resume {folder}"
+Coordinator = Annotated[
+    str | None, typer.Option(metavar="HOST:PORT", help="Several hosts: where the first one is reached by all.")
+]
+HostCount = Annotated[int | None, typer.Option("--hosts", help="Several hosts: how many.")]
+HostId = Annotated[int | None, typer.Option("--host-id", help="Several hosts: which one this is, from 0.")]
+HostTimeout = Annotated[int, typer.Option(min=1, help="Several hosts: seconds to wait for the others to come.")]
+DataDir = Annotated[Path | None, typer.Option(help="A folder with the dataset's files.")]
+
+
+@app.command()
+def run(
+    experiment: Annotated[
+        str, typer.Argument(help="A built-in experiment (see `consilience experiments`) or a TOML file.")
+    ],
+    settings: Settings = None,
+    rounds: Annotated[int | None, typer.Option(help="How many rounds to play.")] = None,
+    seed: Annotated[int | None, typer.Option(help="The first seed.")] = None,
+    trust: Annotated[float | None, typer.Option(help="Star experiments: weight a that edges put on the hub.")] = None,
+    data_dir: DataDir = None,
+    out: Annotated[Path | None, typer.Option(help="The run's folder [default: runs/EXPERIMENT-N].")] = None,
+    coordinator: Coordinator = None,
+    hosts: HostCount = None,
+    host_id: HostId = None,
+    host_timeout: HostTimeout = 60,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> int:
+    """Run an experiment; writes a folder with its configuration, record, summary and figures.
+
+    On several hosts, start the same command on each, with its own --host-id (under SLURM or Open MPI without any of
+    the three): the agents are spread over all of them, and the first one keeps the folder.
+    """
+    guard = _prepare(Meeting(coordinator, hosts, host_id, host_timeout))
+    from consilience import run as runs
+    from consilience.experiments import load
+    from consilience.hosts import from_first
+
+    options = {"rounds": rounds, "seed": seed, "networks.cooperating.trust": trust, "data_dir": data_dir}
+    named = [f"{key}={value}" for key, value in options.items() if value is not None]
+
+    def begin() -> str:
+        with unwinding(), paths_given():
+            config = load(experiment, [*(settings or []), *named])
+            folder = out or runs.new_folder(config.experiment)
+            runs.begin(config, folder)
+            return str(folder)
+
+    return _carry_on(Path(from_first(begin)), as_json, quiet, guard, data_dir)
+
+
+@app.command()
+def resume(
+    folder: Annotated[Path, typer.Argument(help="The folder of a run that was interrupted.")],
+    data_dir: DataDir = None,
+    coordinator: Coordinator = None,
+    hosts: HostCount = None,
+    host_id: HostId = None,
+    host_timeout: HostTimeout = 60,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> int:
+    """Carry an interrupted run on from its last checkpoint, with the numbers it would have had.
+
+    On as many hosts as there are now, whatever their number was; only the first one needs the folder.
+    """
+    guard = _prepare(Meeting(coordinator, hosts, host_id, host_timeout))
+    return _carry_on(folder, as_json, quiet, guard, data_dir)
+
+
+@app.command()
+def report(
+    folder: Annotated[Path, typer.Argument(help="The folder of a run.")],
+    to: Annotated[
+        Path | None, typer.Option(help="Write them to another folder, e.g. to keep them with a paper.")
+    ] = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Draw a run's figures and write its summary anew from its record."""
+    from consilience import run as runs
+
+    with unwinding():
+        summary = runs.report(folder, to)
+    _show_summary(summary, to or folder, as_json, quiet)
+
+
+@app.command()
+def experiments(as_json: AsJson = False) -> None:
+    """List the built-in experiments."""
+    from consilience.experiments import EXPERIMENTS
+    from consilience.tables import table
+
+    known = {name: experiment.summary for name, experiment in EXPERIMENTS.items()}
+    if as_json:
+        print_json(known)
+    else:
+        screen.print(table(["experiment", "what it shows"], [[name, text] for name, text in known.items()]))
+
+
+@app.command()
+def config(
+    experiment: Annotated[str, typer.Argument(help="A built-in experiment or a TOML file.")],
+    settings: Settings = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print an experiment's whole configuration as TOML, to change and run: consilience run my.toml."""
+    from consilience.config import to_toml
+    from consilience.experiments import load
+
+    loaded = load(experiment, settings or [])
+    if as_json:
+        print_json(loaded.model_dump(mode="json", exclude_none=True))
+    else:
+        text = to_toml(loaded)
+        text.encode(sys.stdout.encoding)  # a letter that is lacking here must not become another one
+        sys.stdout.write(text)
+
+
+@app.command()
+def theory(
+    network: Annotated[
+        str,
+        typer.Argument(
+            help="A kind (star, grid, ring, complete, path, erdos-renyi, watts-strogatz), W.csv / W.toml, or the "
+            "recorded turns of a network that changes, RUN/turns-ARM.csv."
+        ),
+    ],
+    edges: Annotated[int | None, typer.Option(help="star: number of edge agents.")] = None,
+    trust: Annotated[float | None, typer.Option(help="star: weight a that edges put on the hub.")] = None,
+    agents: Annotated[int | None, typer.Option(help="ring, path, complete, erdos-renyi, watts-strogatz: N.")] = None,
+    rows: Annotated[int | None, typer.Option(help="grid.")] = None,
+    columns: Annotated[int | None, typer.Option(help="grid.")] = None,
+    neighbours: Annotated[int | None, typer.Option(help="watts-strogatz: links an agent.")] = None,
+    probability: Annotated[
+        float | None, typer.Option(help="erdos-renyi: of a link; watts-strogatz: of rewiring.")
+    ] = None,
+    directed: Annotated[bool | None, typer.Option("--directed", help="ring: hear only the agent before.")] = None,
+    weights: Annotated[str | None, typer.Option(help="uniform or metropolis.")] = None,
+    laziness: Annotated[float | None, typer.Option(help="Weight everybody keeps for itself before listening.")] = None,
+    seed: Annotated[int | None, typer.Option(help="erdos-renyi, watts-strogatz.")] = None,
+    model: Annotated[
+        Path | None,
+        typer.Option(
+            help="TOML: likelihoods = [agent][hypothesis][outcome] and truth = its number; or, for a linear-Gaussian "
+            "model, second_moments = [agent][d][d], noise and offset (θ − θ*)."
+        ),
+    ] = None,
+    epsilon: Annotated[float | None, typer.Option(help="ε of Theorem 1 [default: K/2].")] = None,
+    delta: Annotated[float, typer.Option(help="δ of Theorem 1.")] = 0.05,
+    rounds: Annotated[
+        int, typer.Option(min=1, max=10**6, help="n for the exact means, and the most terms of Lemma 1's sum.")
+    ] = 1000,
+    as_json: AsJson = False,
+) -> None:
+    """Print what the theory says of a network: v, lambda_max, gap, Lemma 1, and with a model K and Theorem 1."""
+    from consilience import theory_report
+    from consilience.network.turn_files import is_turns_file
+
+    given = {
+        "edges": edges,
+        "trust": trust,
+        "agents": agents,
+        "rows": rows,
+        "columns": columns,
+        "neighbours": neighbours,
+        "probability": probability,
+        "directed": directed,
+        "weights": weights,
+        "laziness": laziness,
+        "seed": seed,
+    }
+    options = {name: value for name, value in given.items() if value is not None}
+    if is_turns_file(network) and not options:
+        facts = theory_report.describe_turns(network, model)
+    else:
+        built = theory_report.network_from(network, options)
+        facts = theory_report.describe(built, rounds)
+        if model is not None:
+            facts |= theory_report.describe_model(built, model, facts, epsilon, delta, rounds)
+    if as_json:
+        print_json(facts)
+    else:
+        for part in theory_report.as_tables(facts):
+            screen.print(part)
+
+
+@app.command()
+def version(as_json: AsJson = False) -> None:
+    """Print the version."""
+    if as_json:
+        print_json({"consilience": __version__})
+    else:
+        say(__version__)
+
+
+def _prepare(meeting: Meeting | None = None) -> Guard:
+    """Set JAX up before anything imports it, and meet the other hosts where there are any."""
+    from consilience.hosts import join
+    from consilience.runtime import keep_compiled_programs, use_all_cores, use_large_pages
+
+    use_large_pages()
+    use_all_cores()
+    guard = Guard()
+    if meeting is not None:
+        meeting.check()
+        if meeting.several:
+            guard = guarded(NOT_ALL.format(hosts=meeting.hosts or "all", timeout=meeting.timeout), complain)
+            join(meeting)
+            guard.if_lost(LOST.format(folder="RUN"))
+    keep_compiled_programs()
+    return guard
+
+
+def _carry_on(folder: Path, as_json: bool, quiet: bool, guard: Guard, data_dir: Path | None) -> int:
+    from jax.errors import JaxRuntimeError
+
+    from consilience import hosts
+    from consilience import run as runs
+
+    guard.if_lost(LOST.format(folder=folder))
+    title = hosts.from_first(lambda: runs.opened(folder).model_dump(mode="json", include={"experiment", "rounds"}))
+    shown = not (quiet or as_json) and hosts.is_first()
+    bar = Progress(
+        TextColumn(title["experiment"], markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("rounds  {task.fields[words]}", markup=False),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=complaints,
+        disable=not shown,
+    )
+    stopped = STOPPED.format(folder=folder)
+    told: list[int] = []  # rounds; before the first is played nothing is lost by stopping at once, except other hosts
+    playing = ExitStack()
+
+    def on_round(done: int, words: str) -> None:
+        bar.update(task, completed=done, words=words)
+        told.append(done)
+        if len(told) == (2 if hosts.count() == 1 else 1):
+            playing.enter_context(asking(lambda: complaints.print("stopping after this round (again: at once) …")))
+
+    try:
+        with unwinding(stopped, lambda: runs.note_stopped(folder)), bar, playing:
+            task = bar.add_task("rounds", total=title["rounds"], words="")
+            summary = runs.carry_on(folder, on_round, asked, data_dir)
+    except (runs.RunFailed, runs.Stopped) as ended:  # the same on all hosts
+        hosts.leave()
+        fail(str(ended) if isinstance(ended, runs.RunFailed) else stopped, 1)
+    except KeyboardInterrupt:
+        fail(stopped, 1)
+    except OSError as error:
+        if len(told) < 2 or isinstance(error, BrokenPipeError):
+            raise
+        fail(f"{error.strerror or error}; once that is mended, carry on with: consilience resume {folder}", 1)
+    except JaxRuntimeError as error:
+        if hosts.count() == 1:
+            raise
+        fail(f"{LOST.format(folder=folder)} ({first_line(error)})", 1)
+    if hosts.is_first():
+        _show_summary(summary, folder, as_json, quiet)
+    hosts.leave()
+    return 0
+
+
+def _show_summary(summary: dict[str, Any], folder: Path, as_json: bool, quiet: bool) -> None:
+    from consilience.tables import summary_tables
+
+    if as_json:
+        print_json(summary | {"folder": str(folder)})
+    elif not quiet:
+        for part in summary_tables(summary):
+            screen.print(part)
+        for file in (*summary["figures"], "record.csv", "summary.json"):
+            if (folder / file).exists():
+                say(f"wrote {folder / file}")

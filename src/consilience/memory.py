@@ -1,0 +1,78 @@
+"""How much memory there is, so that what cannot fit is refused in one line before it is begun."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from consilience.errors import InputError
+
+GIGA = 1e9
+PROC, CGROUPS = Path("/proc"), Path("/sys/fs/cgroup")
+
+
+def available(proc: Path = PROC, cgroups: Path = CGROUPS) -> int:
+    """Bytes that a process can still have: what the machine has left, or less where its group of processes is limited.
+
+    >>> available() > 0
+    True
+    """
+    return max(min([_of_machine(proc), *_of_groups(proc, cgroups)]), 0)
+
+
+def require(needed: float | int, what: str) -> None:
+    """Refuse what needs more memory than there is.
+
+    >>> require(1e30, "network: a ring")
+    Traceback (most recent call last):
+    consilience.errors.InputError: network: a ring needs about 1e+21 GB, there are ...
+    """
+    there = available()
+    if needed > there:
+        raise InputError(f"{what} needs about {_gigabytes(needed)} GB, there are {_gigabytes(there)}")
+
+
+def _of_machine(proc: Path) -> int:
+    with suppress(OSError, ValueError, IndexError):
+        for line in (proc / "meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")  # not Linux: all there is
+
+
+def _of_groups(proc: Path, cgroups: Path) -> Iterator[int]:
+    """What every control group around this process has left (version 2, then 1); cached files count as free."""
+    try:
+        lines = (proc / "self" / "cgroup").read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, controllers, path = [*line.split(":", 2), "", ""][:3]
+        if controllers not in ("", "memory"):
+            continue
+        root, names = (
+            (cgroups / "memory", ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"))
+            if controllers
+            else (cgroups, ("memory.max", "memory.current", "inactive_file"))
+        )
+        group = root / path.strip("/")
+        # In a container the group's own folder may be mounted as the root: then the path above it is not there.
+        for folder in (group, *group.parents):
+            yield from _left(folder, *names)
+            if folder == root:
+                break
+
+
+def _left(folder: Path, limit: str, used: str, cached: str) -> Iterator[int]:
+    with suppress(OSError, ValueError):  # "max", or no such group
+        most = int((folder / limit).read_text())
+        now = int((folder / used).read_text())
+        counts = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
+        yield most - now + int(counts.get(cached, 0))
+
+
+def _gigabytes(amount: float | int) -> str:
+    number = amount / GIGA
+    return f"{number:,.0f}" if 10 <= number < 1e6 else f"{number:.2g}"
