@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from consilience import memory
 from consilience.data import load_dataset
 from consilience.errors import InputError
 
@@ -279,6 +280,13 @@ def test_kinds_of_parquet_columns(tmp_path, columns, names):
 )
 def test_bad_parquet_is_explained(tmp_path, columns, message):
     assert message in refusal(parquet(tmp_path, **columns))
+
+
+@pytest.mark.parametrize("file", [npz, parquet], ids=["npz", "parquet"])
+def test_what_does_not_fit_into_memory_is_not_unpacked(tmp_path, monkeypatch, file):
+    packed = file(tmp_path)
+    monkeypatch.setattr(memory, "available", lambda: 100)
+    assert "it needs about" in refusal(packed)
 
 
 def test_parquet_columns_of_one_name_are_refused(tmp_path):

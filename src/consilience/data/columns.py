@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from consilience.errors import InputError, brief
+from consilience.memory import require
 from consilience.reading import numbered_rows
 
 LABEL = "label"
@@ -60,6 +61,7 @@ def read_parquet(file: Path) -> Table:
     with file.open("rb") as stream, pyarrow.parquet.ParquetFile(stream) as table:
         header = [field.name for field in table.schema_arrow]
         _label_place(header)
+        require(2 * 8 * table.metadata.num_rows * len(header), "it")  # repeated values take hardly any place in a file
         content = dict(zip(header, table.read(), strict=True))
     labels = _parquet_labels(content.pop(LABEL))
     columns = {name: _parquet_numbers(name, column) for name, column in content.items()}

@@ -11,6 +11,7 @@ import numpy as np
 from consilience.data.columns import Labels, Table, read_csv, read_parquet
 from consilience.data.labels import numbered
 from consilience.errors import InputError, brief
+from consilience.memory import require
 from consilience.reading import reading
 
 ARCHIVE = b"PK\x03\x04"  # how an .npz begins, as every zip file with something in it
@@ -48,6 +49,8 @@ def _arrays(file: Path) -> list[np.ndarray]:
                 raise InputError(f"must have {', '.join(ARRAYS)}, it has no {', '.join(missing)}")
             if len(set(archive.files)) < len(archive.files):
                 raise InputError(f"must have each array once, it has {brief(', '.join(archive.files))}")
+            # Unpacked, and once more as they are kept: a small archive can hold more than there is memory.
+            require(2 * sum(member.file_size for member in archive.zip.infolist()), "it")
             arrays = [archive[name] for name in ARRAYS]
     for name, part in zip(ARRAYS, arrays, strict=True):
         if not isinstance(part, np.ndarray) or part.ndim == 0:

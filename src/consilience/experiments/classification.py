@@ -23,6 +23,7 @@ from consilience.errors import InputError, brief
 from consilience.evaluate import confidence_by_label, disagreement, predictive, scores
 from consilience.learners.packing import packing_of
 from consilience.learners.variational import Minibatches, Options, variational
+from consilience.memory import require
 from consilience.models import Model, cnn, mlp
 from consilience.network import Network, Unheard, check, check_union
 from consilience.network_config import NetworkConfig
@@ -193,6 +194,8 @@ def setting_of(config: Config) -> Setting:
         model = cnn(shape, labels, config.model.channels, config.model.hidden)
     else:
         model = mlp(shape, labels, config.model.hidden)
+    width = 4 if config.precision == "float32" else 8
+    require(3 * width * model.size, f"model: {model.size:.3g} parameters, with what making them takes,")
     return Setting(dataset, partition, networks, model)
 
 
