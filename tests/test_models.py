@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from consilience.models import Conv, Dense, Reshape, cnn, log_likelihood, mlp, stack
+from consilience.errors import InputError
+from consilience.models import Conv, Dense, Model, Reshape, cnn, log_likelihood, mlp, stack
 
 
 @pytest.mark.parametrize(
@@ -41,6 +42,51 @@ def test_drawn_outputs_have_the_law_of_drawn_weights(layers):
     weights = jax.vmap(by_weights)(keys)
     np.testing.assert_allclose(local.mean(0), weights.mean(0), atol=0.06)
     np.testing.assert_allclose(local.var(0), weights.var(0), rtol=0.06)
+
+
+ANY_PAIR = Model(lambda key: {"a": jax.random.normal(key, (3, 4)), "b": jnp.zeros(())}, jnp.add)
+
+
+@pytest.mark.parametrize(
+    "model", [mlp((28, 28), 10), mlp((), 2, ()), cnn((8, 8), 5), cnn((9, 5, 3), 4, (2, 3)), ANY_PAIR]
+)
+def test_sizes_are_those_of_the_parameters(model):
+    assert model.size == sum(leaf.size for leaf in jax.tree.leaves(model.init(jax.random.key(0))))
+
+
+@pytest.mark.parametrize("units", [10**9, 10**12, 10**30])
+def test_sizes_of_what_no_memory_holds(units):
+    """Found by arithmetic: nothing is allocated."""
+    assert mlp((28, 28), 10, [units]).size == 785 * units + 10 * (units + 1)
+    filters = cnn((28, 28), 10, [units], 1)
+    assert filters.size == 10 * units + (14 * 14 * units + 1) + 20
+
+
+@pytest.mark.parametrize(
+    ("shape", "channels", "message"),
+    [
+        ((8, 8), [2] * 4, r"model\.channels: 8 × 8 pixels can be halved 3 times, got 4 layers that do"),
+        ((28, 3), [2] * 2, r"28 × 3 pixels can be halved 1 times, got 2"),
+        ((1, 1), [2], r"1 × 1 pixels can be halved 0 times, got 1"),
+        ((64,), [2], r"model: a cnn needs images .*, got inputs of shape \(64,\)"),
+        ((), [2], r"got inputs of shape \(\)"),
+        ((2, 2, 2, 2), [2], r"got inputs of shape \(2, 2, 2, 2\)"),
+    ],
+)
+def test_images_that_do_not_suit_a_cnn_are_named(shape, channels, message):
+    with pytest.raises(InputError, match=message):
+        cnn(shape, 10, channels)
+
+
+def test_the_most_halvings_leave_one_pixel():
+    model = cnn((8, 9), 3, [2, 2, 2], 4)
+    assert model.apply(model.init(jax.random.key(0)), jnp.ones((2, 8, 9))).shape == (2, 3)
+
+
+@pytest.mark.parametrize(("shape", "to"), [((4,), (3, -1)), ((4,), (0, -1)), ((4,), (2, 3))])
+def test_reshapes_that_lose_numbers_are_refused(shape, to):
+    with pytest.raises(InputError, match="model: inputs of shape"):
+        stack([Reshape(to), Reshape(), Dense(1)], shape).init(jax.random.key(0))
 
 
 def test_log_likelihood_is_the_softmax():

@@ -197,7 +197,7 @@ def theory(
 ) -> None:
     """Print what the theory says of a network: v, lambda_max, gap, Lemma 1, and with a model K and Theorem 1."""
     from consilience import theory_report
-    from consilience.network.files import is_turns_file
+    from consilience.network.turn_files import is_turns_file
 
     given = {
         "edges": edges,

@@ -8,15 +8,16 @@ instead of the weights, once for every example.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from consilience.errors import InputError
 from consilience.noise import KEY_WORDS, normal
 
 Parameters = Any
@@ -36,6 +37,11 @@ class Model(NamedTuple):
     init: Callable[[PRNGKeyArray], Parameters]
     apply: Callable[[Parameters, Float[Array, "batch *shape"]], Float[Array, "batch labels"]]
     apply_gaussian: ApplyGaussian | None = None
+
+    @property
+    def size(self) -> int:
+        """The number of parameters, found without making any: a model too large for memory has a size too."""
+        return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(jax.eval_shape(self.init, jax.random.key(0))))
 
 
 @runtime_checkable
@@ -137,7 +143,11 @@ class Reshape(NamedTuple):
 
     def output(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """As many numbers as before."""
-        return np.empty(shape, np.bool_).reshape(self.shape).shape
+        numbers, known = math.prod(shape), math.prod(n for n in self.shape if n != -1)
+        output = tuple(numbers // max(known, 1) if n == -1 else n for n in self.shape)
+        if math.prod(output) != numbers:
+            raise InputError(f"model: inputs of shape {shape} cannot get the shape {self.shape}")
+        return output
 
     def init(self, key: PRNGKeyArray, shape: tuple[int, ...]) -> Parameters:
         """Nothing."""
@@ -180,9 +190,7 @@ def stack(layers: Sequence[Layer], shape: tuple[int, ...]) -> Model:
 def mlp(shape: tuple[int, ...], labels: int, hidden: Sequence[int] = (200, 200)) -> Model:
     """A fully connected network with ReLU units; with no hidden layer it is logistic regression.
 
-    >>> model = mlp((28, 28), 10)
-    >>> parameters = model.init(jax.random.key(0))
-    >>> sum(leaf.size for leaf in jax.tree.leaves(parameters))
+    >>> mlp((28, 28), 10).size
     199210
     """
     layers: list[Layer] = [Reshape()]
@@ -193,6 +201,11 @@ def mlp(shape: tuple[int, ...], labels: int, hidden: Sequence[int] = (200, 200))
 
 def cnn(shape: tuple[int, ...], labels: int, channels: Sequence[int] = (8, 16), hidden: int = 64) -> Model:
     """A small convolutional network: 3 × 3 filters, each followed by halving, then one hidden layer."""
+    if len(shape) not in (2, 3):
+        raise InputError(f"model: a cnn needs images (height, width and perhaps channels), got inputs of shape {shape}")
+    if min(shape[:2]) < 2 ** len(channels):
+        pixels, most = f"{shape[0]} × {shape[1]} pixels", min(shape[:2]).bit_length() - 1
+        raise InputError(f"model.channels: {pixels} can be halved {most} times, got {len(channels)} layers that do")
     layers: list[Layer] = [Reshape((*shape[:2], shape[2] if len(shape) > 2 else 1))]
     for count in channels:
         layers += [Conv(count), Relu(), Halve()]

@@ -93,9 +93,10 @@ def describe_turns(file: str, model: Path | None = None) -> dict[str, Any]:
     agents = 1 + max(
         int(part.max(initial=0)) for turn in turns for part in (turn.learners, turn.receivers, turn.senders)
     )
-    schedule = Replay(agents, turns)
     # Everybody's share in everybody's belief, and in each of those that can still be heard.
-    memory.require(8.0 * agents**2 * (schedule.most.age + 5), f"turns: '{file}' names {agents:,} agents")
+    oldest = max(int(turn.ages.max(initial=0)) for turn in turns)
+    memory.require(8.0 * agents**2 * (oldest + 5), f"turns: '{file}' names {agents:,} agents and")
+    schedule = Replay(agents, turns)
     after = realised(schedule, len(turns))
     ages = np.concatenate([turn.ages[turn.receivers != turn.senders] for turn in turns])
     facts: dict[str, Any] = {

@@ -52,7 +52,7 @@ def test_small_alpha_makes_agents_different():
     assert spread[0] > 3 * spread[1]
 
 
-def test_bad_partitions_are_named(tmp_path):
+def test_bad_partitions_are_named():
     labels = np.array([0, 1, 2])
     with pytest.raises(InputError, match="label 2 has no holder"):
         by_label(labels, {0: [0], 1: [1]}, 2)
@@ -61,20 +61,59 @@ def test_bad_partitions_are_named(tmp_path):
     with pytest.raises(InputError, match="feature must be 0 to 1, got 7"):
         by_feature(np.zeros((4, 2)), 2, 7)
     with pytest.raises(InputError, match="take a larger alpha"):
-        dirichlet(np.array([0, 0]), 5, 1.0)
+        dirichlet(np.zeros(5, int), 5, 0.01)
+    with pytest.raises(InputError, match="2 examples are too few for 3 agents"):
+        dirichlet(np.array([0, 1]), 3, 1.0)
+    with pytest.raises(InputError, match="3 examples cannot be cut into 2 × 1000000000000 pieces"):
+        shards(labels, 2, 10**12)
+    with pytest.raises(InputError, match="agent 1 is named twice as a holder of label 0"):
+        by_label(labels, {0: [1, 0, 1], 1: [1], 2: [0]}, 2)
+
+
+@pytest.mark.parametrize("alpha", [0.0, -1.0, float("nan"), float("inf"), 1e308])
+def test_alphas_without_a_distribution_are_refused(alpha):
+    with pytest.raises(InputError, match="partition: alpha must be above 0 and at most 1e\\+100"):
+        dirichlet(np.repeat([0, 1], 50), 3, alpha)
+
+
+@pytest.mark.parametrize("text", ["0\n1\n0\n", "\ufeff0\r\n1\r\n0", "\n0\n\n 1 \n0\n\n"])
+def test_owners_in_a_file(tmp_path, text):
+    (tmp_path / "owners.txt").write_bytes(text.encode())
+    assert from_file(tmp_path / "owners.txt", 3, 2).owner.tolist() == [0, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "an owner for each of 3 examples, got 0"),
+        ("0\n1\n", "an owner for each of 3 examples, got 2"),
+        ("0\n1\n0\n0", "an owner for each of 3 examples, got 4"),
+        ("0\n\n5\n0\n", "line 3 names agent 5, there are agents 0 to 1"),
+        ("0\n1\n-1\n", "line 3 names agent -1, there are agents 0 to 1"),
+        ("0\n1\n1.0\n", "line 3 must be a whole number, got '1.0'"),
+        ("0 1 0\n", "line 1 must be a whole number, got '0 1 0'"),
+        ("0\n1_0\n0\n", "line 2 must be a whole number, got '1_0'"),
+        ("0\n٣\n0\n", "line 2 must be a whole number"),
+        (f"0\n{10**30}\n0\n", "line 2 must be a whole number"),
+        ("0\n" + "9" * 5000 + "\n0\n", "line 2 must be a whole number"),
+        ("0\n1\0\n0\n", "line 2 must be a whole number"),
+        ("0\n0\n0\n", "agent 1 would hold no data"),
+        (b"\xff\n", "it is not UTF-8 text"),
+    ],
+)
+def test_bad_owners_are_named(tmp_path, text, message):
     file = tmp_path / "owners.txt"
-    with pytest.raises(InputError, match="cannot read"):
+    file.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(InputError) as refused:
         from_file(file, 3, 2)
-    for text, message in (
-        ("0\n1\n", "each of 3 examples, got 2"),
-        ("0\n1\n5\n", "names agent 5"),
-        ("a b c", "one agent number"),
-    ):
-        file.write_text(text)
+    assert message in str(refused.value)
+    assert len(str(refused.value)) < 200 + len(str(file))
+
+
+def test_files_of_owners_that_are_none(tmp_path):
+    for file, message in ((tmp_path / "none.txt", "No such file"), (tmp_path, "Is a directory")):
         with pytest.raises(InputError, match=message):
             from_file(file, 3, 2)
-    file.write_text("0\n1\n0\n")
-    assert from_file(file, 3, 2).owner.tolist() == [0, 1, 0]
 
 
 @settings(max_examples=30, deadline=None)

@@ -45,7 +45,7 @@ def test_turns_survive_a_file(tmp_path):
     for text, message in (
         ("a,b\n", "its first line must be round,time"),
         ("round,time,agent,hears,weight,age\n2,2.0,0,learns,,\n", "round 1 is missing"),
-        ("round,time,agent,hears,weight,age\n1,1.0,x,learns,,\n", "invalid literal"),
+        ("round,time,agent,hears,weight,age\n1,1.0,x,learns,,\n", "column 'agent' must be a whole number, got 'x'"),
     ):
         (tmp_path / "bad.csv").write_text(text)
         with pytest.raises(InputError, match=message):

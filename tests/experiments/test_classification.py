@@ -2,9 +2,11 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from consilience import run
+from consilience.data import Dataset
 from consilience.errors import InputError
 from consilience.experiments import EXPERIMENTS, classification, load
 from consilience.record import Record
@@ -95,9 +97,21 @@ def test_presets_have_the_paper_updates_a_round(name):
         (["networks.other.kind=ring", "networks.other.agents=4"], "networks: must all have the same number of agents"),
         (["dataset=mnits"], "dataset: unknown 'mnits'; did you mean 'mnist'"),
         (["partition.groups=[{labels=[0,1],agents=[0]}]"], "partition: label"),
-        (["partition.groups=[{labels=[77],agents=[0]}]"], "partition: no label '77' in digits"),
+        (["partition.groups=[{labels=[77],agents=[0]}]"], "partition: no label 77 in digits"),
         (["partition.groups=[{labels=[0],agents=[12]}]"], "partition: names agent 12, there are agents 0 to 8"),
+        (
+            ["partition.groups=[{labels=[0,1],agents=[1,2,1]}]"],
+            "agent 1 is named twice as a holder of label 0",
+        ),
+        (
+            ["partition.groups=[{labels=[0],agents=[1]},{labels=['0'],agents=[2]}]"],
+            "label '0' is named twice",
+        ),
+        (["watched=[3,11]"], "watched: no label 11 in digits; it has 0, 1, 2"),
+        (["watched=['cat']"], "watched: no label 'cat' in digits"),
         (["learner.initial_sd=-1"], "learner.initial_sd: should be greater than 0, got -1"),
+        (["model.kind=cnn", "model.channels=[2,2,2,2]"], "model.channels: 8 × 8 pixels can be halved 3 times, got 4"),
+        (["model.hidden=[1000000000,1000000000]"], "model: 1e+18 parameters, with what making them takes, needs about"),
         (["model.kind=transformer"], "model: unknown kind 'transformer'"),
         (["partition.kind=dirichlet", "partition.alpha=0"], "partition.alpha: should be greater than 0"),
     ],
@@ -106,6 +120,30 @@ def test_bad_settings_are_named(settings, message, tmp_path):
     with pytest.raises(InputError, match=message.replace("[", r"\[").replace("(", r"\(")):
         run.begin(load("star-digits", settings), tmp_path / "bad")
     assert not (tmp_path / "bad").exists()
+
+
+@pytest.mark.parametrize(
+    ("names", "label", "number"),
+    [
+        (("cat", "dog"), "dog", 1),
+        (("cat", "dog"), 1, 1),
+        (("1", "2", "3"), 1, 0),
+        (("1", "2", "3"), "3", 2),
+        (("1", "2", "3"), 0, None),
+        (("0.5", "1.5"), 1, None),
+        (("cat", "dog"), 2, None),
+        (("cat", "dog"), -1, None),
+        pytest.param(("cat", "dog"), 16**5000, None, id="thousands of digits"),
+        (("cat", "dog"), "1", None),
+    ],
+)
+def test_labels_are_known_by_name_first(names, label, number):
+    data = Dataset("pets", *[np.zeros(1)] * 4, names)
+    if number is None:
+        with pytest.raises(InputError, match=r"partition: no label .* in pets; it has"):
+            classification.label_number(data, label)
+    else:
+        assert classification.label_number(data, label) == number
 
 
 @pytest.mark.parametrize("kind", ["iid", "dirichlet", "shards", "feature"])

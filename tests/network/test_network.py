@@ -21,7 +21,6 @@ from consilience.network import (
     metropolis,
     path,
     period,
-    read_network,
     ring,
     star,
     uniform,
@@ -148,41 +147,6 @@ def test_period_and_components_agree_with_networkx(agents, probability, seed):
     assert sorted(components(network)) == expected
     if len(expected) == 1:
         assert (period(network) == 1) == nx.is_aperiodic(graph)
-
-
-def test_files(tmp_path):
-    rows = "0.5,0.5\n0.25,0.75\n"
-    (tmp_path / "W.csv").write_text(rows)
-    (tmp_path / "named.csv").write_text("ada,bob\n" + rows)
-    (tmp_path / "W.toml").write_text('W = [[0.5, 0.5], [0.25, 0.75]]\nnames = ["ada", "bob"]')
-    for name in ("W.csv", "named.csv", "W.toml"):
-        np.testing.assert_allclose(read_network(tmp_path / name).W.toarray(), [[0.5, 0.5], [0.25, 0.75]])
-    assert read_network(tmp_path / "named.csv").names == ("ada", "bob")
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("W.csv", "0.5,x\n0.5,0.5\n", r"row 0, column 1 must be a number, got 'x'"),
-        ("W.csv", "0.5,0.5\n1\n", r"must be square, .* 2 rows but row 1 has 1 entries"),
-        ("W.csv", "", "W: must be a square matrix"),
-        ("W.toml", "W = 3", "must have a key W"),
-        ("W.toml", "W = [", "is not TOML"),
-        ("W.txt", "1", "is read from .csv or .toml"),
-    ],
-)
-def test_bad_files_are_explained(tmp_path, name, content, message):
-    (tmp_path / name).write_text(content)
-    with pytest.raises(InputError, match=message):
-        read_network(tmp_path / name)
-
-
-def test_unreadable_files_are_explained(tmp_path):
-    with pytest.raises(InputError, match=r"cannot read .*No such file"):
-        read_network(tmp_path / "none.csv")
-    (tmp_path / "W.csv").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(InputError, match="not UTF-8"):
-        read_network(tmp_path / "W.csv")
 
 
 @pytest.mark.parametrize("build", [lambda: ring(100_000), lambda: watts_strogatz(100_000, 6, 0.1)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -10,7 +11,10 @@ import numpy as np
 from jaxtyping import Int
 
 from consilience.errors import InputError
+from consilience.reading import reading, whole
 from consilience.streams import stream
+
+LARGEST_ALPHA = 1e100  # proportions are equal long before; the sums of larger ones overflow
 
 
 class Partition(NamedTuple):
@@ -52,6 +56,10 @@ def by_label(
     >>> by_label(labels, {0: [1, 2], 1: [1, 2], 2: [0]}, agents=3).sizes().tolist()
     [2, 2, 2]
     """
+    for label, who in holders.items():
+        if len(set(who)) < len(who):
+            twice = next(agent for agent in who if list(who).count(agent) > 1)
+            raise InputError(f"partition: agent {twice} is named twice as a holder of label {label}")
     owner = np.full(len(labels), -1, dtype=np.int64)
     rng = stream("partition", seed)
     groups: dict[tuple[int, ...], list[int]] = {}
@@ -70,6 +78,10 @@ def dirichlet(labels: Int[np.ndarray, "examples"], agents: int, alpha: float, se
 
     Drawn again (at most 1,000 times) until every agent holds something.
     """
+    if not 0 < alpha <= LARGEST_ALPHA:
+        raise InputError(f"partition: alpha must be above 0 and at most {LARGEST_ALPHA:g}, got {alpha:g}")
+    if agents > len(labels):
+        raise InputError(f"partition: {len(labels)} examples are too few for {agents} agents")
     rng = stream("partition", seed)
     for _ in range(1000):
         owner = np.empty(len(labels), dtype=np.int64)
@@ -86,6 +98,8 @@ def dirichlet(labels: Int[np.ndarray, "examples"], agents: int, alpha: float, se
 
 def shards(labels: Int[np.ndarray, "examples"], agents: int, each: int = 2, seed: int = 0) -> Partition:
     """Sorted by label, cut into agents × each pieces, `each` pieces for every agent at random (McMahan et al. 2017)."""
+    if agents * each > len(labels):
+        raise InputError(f"partition: {len(labels)} examples cannot be cut into {agents} × {each} pieces")
     order = np.argsort(labels, kind="stable")
     piece = np.arange(len(labels)) * (agents * each) // max(len(labels), 1)
     dealt = stream("partition", seed).permutation(agents * each) // each
@@ -105,19 +119,19 @@ def by_feature(inputs: np.ndarray, agents: int, feature: int) -> Partition:
 
 
 def from_file(file: Path, examples: int, agents: int) -> Partition:
-    """A text file with the owner of each training example, one number a line."""
-    try:
-        owner = np.array([int(line) for line in file.read_text(encoding="utf-8").split()], dtype=np.int64)
-    except OSError as error:
-        raise InputError(f"partition: cannot read '{file}': {error.strerror}") from None
-    except ValueError as error:
-        raise InputError(f"partition: '{file}' must hold one agent number a line: {error}") from None
-    if len(owner) != examples:
-        raise InputError(f"partition: '{file}' must name an owner for each of {examples} examples, got {len(owner)}")
-    if owner.min() < 0 or owner.max() >= agents:
-        wrong = int(owner.max()) if owner.max() >= agents else int(owner.min())
-        raise InputError(f"partition: '{file}' names agent {wrong}, there are agents 0 to {agents - 1}")
-    return _checked(owner, agents)
+    """A text file with the owner of each training example, one number a line; blank lines are left out."""
+    with reading("partition", file), file.open(encoding="utf-8-sig") as lines:
+        owners = array("q")
+        for number, line in enumerate(lines, start=1):
+            if not line.strip():
+                continue
+            owner = whole(line.strip(), f"line {number}")
+            if not 0 <= owner < agents:
+                raise InputError(f"line {number} names agent {owner}, there are agents 0 to {agents - 1}")
+            owners.append(owner)
+        if len(owners) != examples:
+            raise InputError(f"must name an owner for each of {examples} examples, got {len(owners)}")
+    return _checked(np.array(owners, dtype=np.int64), agents)
 
 
 def _checked(owner: Int[np.ndarray, "examples"], agents: int) -> Partition:

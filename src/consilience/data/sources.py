@@ -89,8 +89,8 @@ def fetch(name: str, report: Report = silent) -> dict[str, Path]:
                 found = find(name)
                 assert found is not None
                 return found
-            except (InputError, OSError, subprocess.SubprocessError, ValueError) as error:
-                failures.append(f"{way}: {str(error).splitlines()[0][:120]}")
+            except Exception as error:  # every way in which a download or a package can fail: the next may do
+                failures.append(f"{way}: {next(iter(str(error).splitlines()), type(error).__name__)[:120]}")
     raise InputError(
         f"data: {name} could not be fetched ({'; '.join(failures)}); put its files into a folder, --data-dir"
     )

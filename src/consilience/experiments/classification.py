@@ -16,13 +16,15 @@ from pydantic import Field, PositiveFloat
 
 from consilience.config import ArmName, RunConfig
 from consilience.data import Dataset, Partition, by_feature, by_label, dirichlet, from_file, iid, load_dataset, shards
+from consilience.data.labels import as_number
 from consilience.data.shuffle import shuffled
 from consilience.described import Described, naming
 from consilience.engines.arm import Arm, Metrics, Progress, agent_key, start_key
-from consilience.errors import InputError
+from consilience.errors import InputError, brief
 from consilience.evaluate import confidence_by_label, disagreement, predictive, scores
 from consilience.learners.packing import packing_of
 from consilience.learners.variational import Minibatches, Options, started, variational
+from consilience.memory import require
 from consilience.models import Model, cnn, mlp
 from consilience.network import Network, Unheard, check, check_union
 from consilience.network_config import NetworkConfig
@@ -205,17 +207,19 @@ def setting_of(config: Config) -> Setting:
     if ALONE in networks and config.alone:
         raise InputError("networks: 'alone' is the name of the arm in which nobody talks")
     dataset = dataset_of(config)
+    for label in config.watched:
+        label_number(dataset.label_names, label, "watched", dataset.name)
     partitions = partitions_of(config, dataset, sizes.pop())
     smallest = min(int(partition.sizes().min()) for partition in partitions.values())
     if smallest < config.learner.batch:
         raise InputError(f"learner.batch: must be at most {smallest}, the smallest share, got {config.learner.batch}")
     shape, labels = dataset.inputs.shape[1:], len(dataset.label_names)
     if isinstance(config.model, Cnn):
-        if len(shape) < 2:
-            raise InputError(f"model: a cnn needs images, '{config.dataset}' has inputs of shape {shape}")
         model = cnn(shape, labels, config.model.channels, config.model.hidden)
     else:
         model = mlp(shape, labels, config.model.hidden)
+    width = 4 if config.precision == "float32" else 8
+    require(3 * width * model.size, f"model: {model.size:.3g} parameters, with what making them takes,")
     return Setting(dataset, partitions, networks, model)
 
 
@@ -239,7 +243,11 @@ def partition_of(config: Config, dataset: Dataset, agents: int, seed: int) -> Pa
         for group in described.groups:
             if wrong := [agent for agent in group.agents if not 0 <= agent < agents]:
                 raise InputError(f"partition: names agent {wrong[0]}, there are agents 0 to {agents - 1}")
-            holders |= {label_number(dataset.label_names, label, dataset.name): group.agents for label in group.labels}
+            for label in group.labels:
+                number = label_number(dataset.label_names, label, "partition", dataset.name)
+                if number in holders:
+                    raise InputError(f"partition: label {brief(label)} is named twice, its holders belong together")
+                holders[number] = group.agents
         return by_label(labels, holders, agents, seed)
     if isinstance(described, Dirichlet):
         return dirichlet(labels, agents, described.alpha, seed)
@@ -252,13 +260,15 @@ def partition_of(config: Config, dataset: Dataset, agents: int, seed: int) -> Pa
     return iid(len(labels), agents, seed)
 
 
-def label_number(names: Sequence[str], label: int | str, dataset: str) -> int:
-    """A label's number from its name, or from its number where no label has that for a name."""
-    if str(label) in names:
-        return names.index(str(label))
-    if isinstance(label, int) and 0 <= label < len(names):
+def label_number(names: Sequence[str], label: int | str, field: str = "label", dataset: str = "the data") -> int:
+    """A label's number from its name, or from its number where no label is called like a number."""
+    name = label if isinstance(label, str) or abs(label) >= 2**63 else str(label)  # no label is a larger number
+    if name in names:
+        return names.index(name)
+    if isinstance(label, int) and 0 <= label < len(names) and all(as_number(known) is None for known in names):
         return label
-    raise InputError(f"partition: no label '{label}' in {dataset}; it has {', '.join(names)}")
+    known = ", ".join(names[:12]) + (f", … {len(names)} labels" if len(names) > 12 else "")
+    raise InputError(f"{field}: no label {brief(label)} in {dataset}; it has {known}")
 
 
 def arms(config: Config) -> dict[str, Arm]:

@@ -3,10 +3,11 @@
 from consilience.network.checks import check, components, period
 from consilience.network.churn import Churn, Presence
 from consilience.network.clocks import Asynchronous
-from consilience.network.files import read_network, read_turns, turns_as_csv
+from consilience.network.files import read_network
 from consilience.network.graphs import complete, erdos_renyi, grid, path, ring, star, watts_strogatz
 from consilience.network.network import Network, from_matrix, from_networkx
 from consilience.network.schedule import Fixed, Gossip, Lossy, Replay, RotatingStar, Schedule, Unheard
+from consilience.network.turn_files import read_turns, turns_as_csv
 from consilience.network.turns import IDLE, Turn
 from consilience.network.union import check_union
 from consilience.network.weights import lazy, metropolis, uniform

@@ -1,24 +1,16 @@
-"""Networks from files: a matrix as CSV or TOML; recorded turns as CSV."""
+"""Networks from files: a matrix as CSV or TOML."""
 
 from __future__ import annotations
 
-import csv
 import tomllib
-from collections.abc import Iterator
 from io import StringIO
-from itertools import groupby
 from pathlib import Path
-
-import numpy as np
 
 from consilience.errors import InputError, brief
 from consilience.network.network import Network, from_matrix
-from consilience.network.schedule import Schedule
-from consilience.network.turns import Turn
+from consilience.reading import finite, numbered_rows, reading
 
 SUFFIXES = (".csv", ".toml")
-TURNS_HEADER = ["round", "time", "agent", "hears", "weight", "age"]
-LEARNS = "learns"  # in the place of whom an agent hears
 
 
 def read_network(file: str | Path) -> Network:
@@ -26,120 +18,58 @@ def read_network(file: str | Path) -> Network:
     path = Path(file)
     if path.suffix not in SUFFIXES:
         raise InputError(f"network: a matrix is read from {' or '.join(SUFFIXES)}, got '{path}'")
-    try:
+    with reading("network", path):
         text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"network: cannot read '{path}': {_reason(error)}") from None
-    return _from_csv(text, path) if path.suffix == ".csv" else _from_toml(text, path)
+        rows, names = _from_csv(text) if path.suffix == ".csv" else _from_toml(text)
+        _check(rows, names)
+        network = from_matrix(rows, path.name, names)
+    return network
 
 
-def turns_as_csv(schedule: Schedule, rounds: int) -> str:
-    """What happens in each round: a row for everybody who learns, and one for everybody who hears somebody."""
-
-    def rows() -> Iterator[list[object]]:
-        for number in range(1, rounds + 1):
-            turn = schedule.turn(number)
-            if not len(turn.learners) + len(turn.receivers):
-                yield [number, turn.time, "", "", "", ""]
-            yield from ([number, turn.time, agent, LEARNS, "", ""] for agent in turn.learners.tolist())
-            heard = (part.tolist() for part in (turn.receivers, turn.senders, turn.weights, turn.ages))
-            yield from ([number, turn.time, *row] for row in zip(*heard, strict=True))
-
-    text = StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(TURNS_HEADER)
-    writer.writerows(rows())
-    return text.getvalue()
-
-
-def read_turns(file: str | Path) -> list[Turn]:
-    """Turns from a file as `turns_as_csv` writes it; rounds must be there from 1 on, one after another."""
-    try:
-        with Path(file).open(encoding="utf-8", newline="") as lines:
-            header, *rows = csv.reader(lines)
-        if header != TURNS_HEADER:
-            raise ValueError(f"its first line must be {','.join(TURNS_HEADER)}")
-        turns: list[Turn] = []
-        for number, group in groupby(rows, key=lambda row: int(row[0])):
-            if number != len(turns) + 1:
-                raise ValueError(f"round {len(turns) + 1} is missing")
-            turns.append(_turn(list(group)))
-        return turns
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"turns: cannot read '{file}': {_reason(error)}") from None
-    except (ValueError, IndexError) as error:
-        raise InputError(f"turns: '{file}' is not a file of turns: {error}") from None
-
-
-def is_turns_file(file: str | Path) -> bool:
-    """Whether a file begins as `turns_as_csv` writes it."""
-    try:
-        with Path(file).open(encoding="utf-8") as lines:
-            return lines.readline().strip() == ",".join(TURNS_HEADER)
-    except (OSError, UnicodeDecodeError):
-        return False
-
-
-def _turn(rows: list[list[str]]) -> Turn:
-    learners = [int(row[2]) for row in rows if row[3] == LEARNS]
-    heard = [row for row in rows if row[3] not in ("", LEARNS)]
-    return Turn(
-        np.array(learners, np.int32),
-        np.array([int(row[2]) for row in heard], np.int32),
-        np.array([int(row[3]) for row in heard], np.int32),
-        np.array([float(row[4]) for row in heard]),
-        np.array([int(row[5]) for row in heard], np.int32),
-        float(rows[0][1]),
-    )
-
-
-def _from_csv(text: str, path: Path) -> Network:
-    try:
-        lines = [row for row in csv.reader(text.splitlines()) if any(cell.strip() for cell in row)]
-    except csv.Error as error:
-        raise InputError(f"network: '{path}' is not CSV: {error}") from None
+def _from_csv(text: str) -> tuple[list[list[float]], list[str]]:
+    lines = [row for _, row in numbered_rows(StringIO(text)) if any(cell.strip() for cell in row)]
     names: list[str] = []
     if lines and not any(_is_number(cell) for cell in lines[0]):
         names = [cell.strip() for cell in lines.pop(0)]
-    rows = [[_number(cell, f"row {i}, column {j}", path) for j, cell in enumerate(row)] for i, row in enumerate(lines)]
-    return _named(rows, path, names)
+    return [[finite(cell, _entry(i, j)) for j, cell in enumerate(row)] for i, row in enumerate(lines)], names
 
 
-def _from_toml(text: str, path: Path) -> Network:
+def _from_toml(text: str) -> tuple[list[list[float]], list[str]]:
     try:
         content = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # not TOML, or whole numbers of thousands of digits
-        raise InputError(f"network: '{path}' is not TOML: {error}") from None
-    rows = content.get("W")
+    except (ValueError, RecursionError) as error:  # numbers of thousands of digits are a ValueError of their own
+        raise InputError(f"it is not TOML: {error}") from None
+    rows, names = content.get("W"), content.get("names", [])
     if not (isinstance(rows, list) and all(isinstance(row, list) for row in rows)):
-        raise InputError(f"network: '{path}' must have a key W that holds a list of rows")
-    numbers = [
-        [_number(cell, f"row {i}, column {j}", path) for j, cell in enumerate(row)] for i, row in enumerate(rows)
-    ]
-    names = content.get("names", [])
-    if not isinstance(names, list):
-        raise InputError(f"names: must be a list with a name for each agent, got {brief(names)}")
-    return _named(numbers, path, [str(name) for name in names])
+        raise InputError("must have a key W that holds a list of rows")
+    for i, row in enumerate(rows):
+        for j, cell in enumerate(row):
+            if isinstance(cell, bool) or not isinstance(cell, int | float):
+                raise InputError(f"{_entry(i, j)} must be a number, got {brief(cell)}")
+    if not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
+        raise InputError(f"names must be a list of text with a name for each agent, got {brief(names)}")
+    return [[finite(cell, _entry(i, j)) for j, cell in enumerate(row)] for i, row in enumerate(rows)], names
 
 
-def _named(rows: list[list[float]], path: Path, names: list[str]) -> Network:
-    if names and len(names) != len(rows):
-        raise InputError(f"names: must be one for each of {len(rows)} agents, '{path}' has {len(names)}")
-    return from_matrix(_rectangular(rows, path), path.name, names)
-
-
-def _rectangular(rows: list[list[float]], path: Path) -> list[list[float]]:
+def _check(rows: list[list[float]], names: list[str]) -> None:
+    """Refuse what is not square, and names that do not tell the agents apart."""
+    if not rows:
+        raise InputError("W must have at least one row, got none")
     for i, row in enumerate(rows):
         if len(row) != len(rows):
-            raise InputError(f"W: must be square, '{path}' has {len(rows)} rows but row {i} has {len(row)} entries")
-    return rows
+            raise InputError(f"W must be square, it has {len(rows)} rows but row {i} has {len(row)} entries")
+    if names and len(names) != len(rows):
+        raise InputError(f"names must be one for each of {len(rows)} agents, got {len(names)}")
+    for place, name in enumerate(names):
+        if not name or not name.isprintable():
+            raise InputError(f"the name of agent {place} must be a line of text, got {brief(name)}")
+    if len(set(names)) < len(names):
+        twice = next(name for place, name in enumerate(names) if name in names[:place])
+        raise InputError(f"names must be different, two agents are called {brief(twice)}")
 
 
-def _number(cell: object, place: str, path: Path) -> float:
-    try:
-        return float(cell)  # type: ignore[arg-type]  # what is not a number raises, which is the point
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(f"W: {place} must be a number, got {brief(cell)} in '{path}'") from None
+def _entry(row: int, column: int) -> str:
+    return f"W: row {row}, column {column}"
 
 
 def _is_number(cell: str) -> bool:
@@ -148,7 +78,3 @@ def _is_number(cell: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _reason(error: Exception) -> str:
-    return error.strerror or "unreadable" if isinstance(error, OSError) else "it is not UTF-8 text"

@@ -8,7 +8,9 @@ import numpy as np
 
 from consilience.experiments.classification import ALONE, Config, label_number
 from consilience.record import Record
-from consilience.report.style import CYCLE, canvas, finish
+from consilience.report.style import CYCLE, canvas, finish, plain
+
+MOST_SHOWN = 40  # agents and labels of a partition
 
 
 def draw(config: Config, record: Record, folder: Path) -> list[Path]:
@@ -21,7 +23,7 @@ def draw(config: Config, record: Record, folder: Path) -> list[Path]:
     ]
     if any(described.changes and described.changes.clocks for described in config.networks.values()):
         figures.append(_against_time(record, folder / "time.png"))
-    watched = [label_number(names, label, config.dataset) for label in config.watched]
+    watched = [label_number(names, label) for label in config.watched]
     if watched:
         figures.append(_confidence(record, counts, centre, watched, names, folder / "confidence.png"))
     return figures
@@ -62,7 +64,7 @@ def _against_time(record: Record, file: Path) -> Path:
     for colour, arm in zip(CYCLE, record.arms(), strict=False):
         accuracy, time = record.select(arm, "accuracy"), record.select(arm, "time")[:, 0]
         axes.fill_between(time, accuracy.min(1), accuracy.max(1), color=colour, alpha=0.15, lw=0)
-        axes.plot(time, accuracy.mean(1), color=colour, label=f"{arm} (mean, range over agents)")
+        axes.plot(time, accuracy.mean(1), color=colour, label=f"{plain(arm, 40)} (mean, range over agents)")
     axes.set(xlabel="simulated time (the fastest agent's round takes 1)", ylabel="accuracy on the global test set")
     axes.set_ylim(0, 1.02)
     figure.legend(loc="outside upper center")
@@ -74,13 +76,13 @@ def _confidence(
 ) -> Path:
     arms = record.arms()
     figure, panels = canvas(1, len(arms), 4.6 * len(arms) + 0.6, 4.4, sharey=True)
-    edge = 0 if centre else 1
+    shown = [(centre, "centre", "-"), (0 if centre else 1, "an edge", "--")][: len(counts)]
     for axes, arm in zip(panels, arms, strict=True):
         for colour, label in zip(CYCLE, watched, strict=False):
             values = record.select(arm, f"confidence_{names[label]}")
-            for agent, who, dash in ((centre, "centre", "-"), (edge, "an edge", "--")):
+            for agent, who, dash in shown:
                 known = "known" if counts[agent, label] else "never seen"
-                line = f"{names[label]} at {who} ({known})"
+                line = f"{plain(names[label])} at {who} ({known})"
                 axes.plot(record.rounds(arm), values[:, agent], color=colour, ls=dash, label=line)
         axes.set(title=arm, xlabel="round", ylim=(0, 1.02))
     panels[0].set_ylabel("mean confidence in the true label")
@@ -89,9 +91,9 @@ def _confidence(
 
 
 def _partition(counts: np.ndarray, names: tuple[str, ...], file: Path) -> Path:
-    agents = min(len(counts), 40)
-    figure, (axes,) = canvas(1, 1, 0.75 * len(names) + 2, 0.32 * agents + 1.8)
-    shown = counts[:agents]
+    shown, texts = counts[:MOST_SHOWN, :MOST_SHOWN], [plain(name) for name in names[:MOST_SHOWN]]
+    agents, labels = shown.shape
+    figure, (axes,) = canvas(1, 1, 0.75 * labels + 2, 0.32 * agents + 1.8)
     axes.imshow(np.log1p(shown), cmap="Blues", aspect="auto")
     for (row, column), value in np.ndenumerate(shown):
         if value:
@@ -99,11 +101,9 @@ def _partition(counts: np.ndarray, names: tuple[str, ...], file: Path) -> Path:
             axes.text(
                 column, row, f"{value:,}", ha="center", va="center", fontsize=7, color="white" if dark else "black"
             )
-    axes.set(xticks=range(len(names)), yticks=range(agents), xlabel="label", ylabel="agent", title="Who holds what")
-    axes.set_xticklabels(
-        names, rotation=30 if max(map(len, names)) > 3 else 0, ha="right" if max(map(len, names)) > 3 else "center"
-    )
+    axes.set(xticks=range(labels), yticks=range(agents), xlabel="label", ylabel="agent", title="Who holds what")
+    long = max(map(len, texts)) > 3
+    axes.set_xticklabels(texts, rotation=30 if long else 0, ha="right" if long else "center")
     axes.grid(False)
-    return finish(
-        figure, f"Training examples of each label at each agent{'' if len(counts) <= 40 else ' (the first 40)'}.", file
-    )
+    left_out = f" (the first {MOST_SHOWN})" if counts.shape != shown.shape else ""
+    return finish(figure, f"Training examples of each label at each agent{left_out}.", file)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,16 @@ def canvas(rows: int, columns: int, width: float, height: float, sharey: bool = 
         return figure, list(figure.subplots(rows, columns, squeeze=False, sharey=sharey).flat)
 
 
+def plain(name: str, most: int = 24) -> str:
+    """A name of the user's own as text in a figure: no formula, never left out of a legend, and not too long.
+
+    >>> plain("$5"), plain("_x"), plain("a very, very long name of a label")
+    ('\\\\$5', ' _x', 'a very, very long name …')
+    """
+    short = name if len(name) <= most else f"{name[: most - 1]}…"
+    return f"{' ' if short.startswith('_') else ''}{short}".replace("$", r"\$")
+
+
 def small_multiples(count: int) -> tuple[Any, list[Any]]:
     """A figure with this many panels, three in a row."""
     columns = min(count, 3)
@@ -44,7 +55,8 @@ def small_multiples(count: int) -> tuple[Any, list[Any]]:
 
 def finish(figure: Figure, caption: str, file: Path) -> Path:
     """Write the figure with its caption (what to see in it) below."""
-    with mpl.rc_context(LOOK):
+    with mpl.rc_context(LOOK), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")  # names in any script; boxes are drawn
         figure.supxlabel(caption, fontsize=9, color="#444444")
         figure.savefig(file, dpi=150)
     return file

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from consilience.experiments.theorem_1 import SETTLED, Config, exact_means, predict
 from consilience.record import Record
-from consilience.report.style import CYCLE, canvas, finish, small_multiples
+from consilience.report.style import CYCLE, canvas, finish, plain, small_multiples
 
 
 def draw(config: Config, record: Record, folder: Path) -> list[Path]:
@@ -46,7 +46,7 @@ def _events(config: Config, record: Record, file: Path) -> Path:
     theory = predict(config)
     for colour, name in zip(CYCLE * 3, record.arms(), strict=False):
         rounds = record.rounds(name)
-        left.plot(rounds, record.select(name, "event")[:, 0], color=colour, label=name)
+        left.plot(rounds, record.select(name, "event")[:, 0], color=colour, label=plain(name, 40))
         left.axvline(theory[name].n_corrected, color=colour, ls=":", lw=1)
         right.plot(rounds, record.select(name, "wrong").mean(1), color=colour)
     left.axhline(1 - config.delta, color="black", ls="--", lw=1)
