@@ -85,13 +85,6 @@ def test_large_solvers_agree_with_dense_ones(build, monkeypatch):
     assert lambda_max(network) == pytest.approx(expected, abs=1e-9)
 
 
-def test_factorisation_agrees_with_elimination():
-    network = directed_small_world(200)
-    np.testing.assert_allclose(
-        centrality._by_factorisation(network), centrality._by_elimination(network.W.toarray()), rtol=1e-9
-    )
-
-
 @pytest.mark.parametrize("agents", [2000, 20_000])
 def test_slow_rings_have_their_closed_form(agents):
     assert 1 - lambda_max(ring(agents)) == pytest.approx(2 / 3 * (1 - np.cos(2 * np.pi / agents)), rel=1e-4)

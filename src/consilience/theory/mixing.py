@@ -6,16 +6,17 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
-import scipy.sparse as sp
 from jaxtyping import Float
-from scipy.sparse.linalg import splu
 
+from consilience.errors import InputError
 from consilience.network import Network
 from consilience.theory.centrality import stationary
+from consilience.theory.elimination import eliminate
 
 Which: TypeAlias = Literal["public", "pooled"]
 DENSE_AGENTS = 2000
 SERIES_TERMS = 3000
+DIGITS = 1e-6  # what may be lost in rounding, relative to the result
 
 
 class Lemma1(NamedTuple):
@@ -54,7 +55,7 @@ def lemma_1(network: Network, v: Float[np.ndarray, "agents"], gap: float, terms:
 
 def mean_log_ratio(
     network: Network,
-    information: Float[np.ndarray, agents * rest],
+    information: Float[np.ndarray, "agents *rest"],
     rounds: Sequence[int],
     which: Which = "public",
 ) -> Float[np.ndarray, "rounds agents *rest"]:
@@ -67,19 +68,20 @@ def mean_log_ratio(
     >>> mean_log_ratio(complete(2), np.array([1.0, 0.0]), rounds=[1, 3]).tolist()
     [[1.0, 0.0], [2.0, 1.0]]
     """
-    term = information if which == "public" else network.W @ information
+    flat = _columns(information)
+    term = flat if which == "public" else network.W @ flat
     total, wanted = np.zeros_like(term), {}
     for n in range(1, max(rounds) + 1):
         total = total + term
         term = network.W @ term
         if n in rounds:
             wanted[n] = total
-    return np.stack([wanted[n] for n in rounds])
+    return np.stack([wanted[n].reshape(information.shape) for n in rounds])
 
 
 def mean_log_ratio_limit(
-    network: Network, information: Float[np.ndarray, agents * rest], rounds: int, which: Which = "public"
-) -> Float[np.ndarray, agents * rest]:
+    network: Network, information: Float[np.ndarray, "agents *rest"], rounds: int, which: Which = "public"
+) -> Float[np.ndarray, "agents *rest"]:
     """What `mean_log_ratio` approaches for large n: n·v·I plus a constant head start for the well placed.
 
     For q^(n) it is n·v·I + (Z − Id)I with the fundamental matrix Z = (Id − W + 1vᵀ)⁻¹; for b^(n), which has one more
@@ -94,20 +96,48 @@ def mean_log_ratio_limit(
 
 
 def deviation(
-    network: Network, v: Float[np.ndarray, "agents"], values: Float[np.ndarray, agents * rest]
-) -> Float[np.ndarray, agents * rest]:
+    network: Network, v: Float[np.ndarray, "agents"], values: Float[np.ndarray, "agents *rest"]
+) -> Float[np.ndarray, "agents *rest"]:
     """(Z − Id) x = Σ_{k≥1} (W^k − 1vᵀ) x, with the fundamental matrix Z = (Id − W + 1vᵀ)⁻¹."""
-    if network.agents <= DENSE_AGENTS:
-        system = np.eye(network.agents) - network.W.toarray() + v
-        return np.asarray(np.linalg.solve(system, values) - values)
-    centred = values - np.tensordot(v, values, axes=1)
+    flat = _columns(values)
+    centred = flat - v @ flat
+    total = None if network.agents <= DENSE_AGENTS else _series(network, centred)
+    return np.asarray((_by_elimination(network, v, flat) if total is None else total).reshape(values.shape))
+
+
+def _columns(values: Float[np.ndarray, "agents *rest"]) -> Float[np.ndarray, "agents columns"]:
+    """Everything an agent has in one row: products take further axes for stacks of matrices."""
+    return values.reshape(len(values), -1)
+
+
+def _series(
+    network: Network, centred: Float[np.ndarray, "agents columns"]
+) -> Float[np.ndarray, "agents columns"] | None:
+    """The sum term by term; None where too many terms are needed."""
     term, total = centred, np.zeros_like(centred)
     for _ in range(SERIES_TERMS):
         term = network.W @ term
         total = total + term
-        if np.abs(term).max() <= 1e-14 * np.abs(centred).max():
+        if np.abs(term).max(initial=0) <= 1e-14 * np.abs(centred).max(initial=0):
             return np.asarray(total)
-    # Slow mixing, hence a small factorisation: (Id − W) x = centred with x_0 = 0, moved so that vᵀx = 0.
-    system = sp.csc_array(sp.eye_array(network.agents) - network.W)
-    x = np.concatenate([np.zeros_like(centred[:1]), splu(system[1:, 1:]).solve(centred[1:])])
-    return np.asarray(x - np.tensordot(v, x, axes=1) - centred)
+    return None
+
+
+def _by_elimination(
+    network: Network, v: Float[np.ndarray, "agents"], values: Float[np.ndarray, "agents columns"]
+) -> Float[np.ndarray, "agents columns"]:
+    """y − x with (Id − W)y = x and vᵀy = 0, for centred x.
+
+    Evidence takes (Id − W)⁻¹1 rounds to come to the agent that counts most, and what is lost in rounding counts as
+    often.
+    """
+    eliminated = eliminate(network.W, last=int(np.argmax(v)))
+    if eliminated is None:
+        raise InputError(f"network: {network.name} ({network.agents:,} agents) mixes too slowly to sum its series")
+    centred = values - v @ values
+    found = eliminated.solve(np.concatenate([centred, np.ones((network.agents, 1))], axis=1))
+    y, rounds = found[:, :-1], float(found[:, -1].max())
+    lost = np.finfo(float).eps * rounds * np.abs(values).max(axis=0, initial=0)
+    if not (lost <= DIGITS * np.maximum(np.abs(y), np.abs(values)).max(axis=0, initial=0)).all():
+        raise InputError(f"network: {network.name} mixes in {rounds:.0e} rounds, too slowly for any digits of this sum")
+    return np.asarray(y - v @ y - centred)
