@@ -59,9 +59,7 @@ def _lead(given: argparse.Namespace) -> int:
                     seconds[line["kind"]] += line["seconds"]
                 for what in line.get("found", ()):
                     if what["what"] not in found:
-                        _say(
-                            f"FOUND {what['what']}\n  --seed {given.seed} --case {line['number']}\n  {what['text'][:600]}"
-                        )
+                        _say(f"FOUND {what['what']}\n  --seed {given.seed} --case {line['number']}")
                     found.setdefault(what["what"], []).append({**what, "number": line["number"]})
         if time.monotonic() - told > 30:
             told = time.monotonic()

@@ -10,15 +10,16 @@ from typing import Any
 import numpy as np
 import tomli_w
 import typer
-from fuzz import library, tables
-from fuzz.fields import setting, values_of
-from fuzz.invariants import FOLDER, GONE, Case, Content, Link
-from fuzz.templates import DATA, RUN, RUNS, STATES, data_files, refused_or_same, template
-from fuzz.wild import FLOATS, INTEGERS, WORDS, Rng, chance, damaged, nested, pick, restructured, value
 
 from consilience import cli
 from consilience.experiments import EXPERIMENTS
 from consilience.network_config import NETWORKS
+
+from . import library, tables
+from .fields import setting, values_of
+from .invariants import FOLDER, GONE, Case, Content, Link
+from .templates import DATA, RUN, RUNS, STATES, data_files, refused_or_same, template
+from .wild import FLOATS, INTEGERS, WORDS, Rng, chance, damaged, nested, pick, restructured, value
 
 NAMES = tuple(EXPERIMENTS)
 LIGHT = ("linear-regression", "theorem-1", "changing-rates", "star-digits", "churn-digits", "async-digits")

@@ -7,10 +7,11 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 import annotated_types
 import tomli_w
-from fuzz.wild import FLOATS, WORDS, Rng, chance, nested, pick, value
 from pydantic import BaseModel
 
 from consilience.experiments import EXPERIMENTS, load
+
+from .wild import FLOATS, WORDS, Rng, chance, nested, pick, value
 
 ARMS = ("cooperating", "alone", "star", "grid", "a=0.1", "new arm", "lossy star", "", "x/y", "é", "x" * 41)
 

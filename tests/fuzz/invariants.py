@@ -23,6 +23,8 @@ from typing import Any, NamedTuple
 
 from consilience import cli
 
+from .stage import staged
+
 SECONDS = 20  # of processor time, that a case may take
 GROWTH = 2 << 20  # kB, that a case may add to the largest memory this process ever had
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
@@ -135,9 +137,9 @@ def _broken(case: Case, ending: Ending) -> Iterator[Finding]:
         if len(err.splitlines()) != 1 or not err.endswith("\n"):
             yield Finding(f"not one line: {verb} {_normal(err)[:60]}", err)
         if not err.removesuffix("\n").isprintable():
-            yield Finding(f"not printable: {verb} {_normal(err)[:60]}", repr(err))
+            yield Finding("not printable", repr(err))
         if len(err) > 2000:
-            yield Finding(f"a very long line: {verb} {_normal(err)[:40]}", f"{len(err)} characters: {err[:300]}")
+            yield Finding("a very long line", f"{len(err)} characters: {err[:300]}")
         if len(err.strip()) < 12 or err.rstrip().endswith((":", "()")):
             yield Finding(f"says nothing: {verb} {_normal(err)[:60]}", err)
         if out:
@@ -151,12 +153,13 @@ def _broken(case: Case, ending: Ending) -> Iterator[Finding]:
             yield Finding(f"--json does not parse: {verb} {_normal(str(error))}", out[:500])
     if code != 0 and verb == "run" and case.only_begin and ending.after.keys() != ending.before.keys():
         left = sorted(set(ending.after) - set(ending.before))
-        yield Finding(f"a refused run leaves something behind: {_normal(err)[:50]}", f"{left}: {err}")
-    changed = [name for name in ending.before if ending.before[name] != ending.after.get(name, GONE)]
-    if changed and code != 0 or (changed and verb in ("config", "theory", "data", "run")):
         yield Finding(
-            f"{verb} changed files: {[_normal(name) for name in changed]} {_normal(err)[:50]}", f"{changed} {err}"
+            f"a refused run leaves behind {sorted({_normal(Path(name).name) for name in left})}", f"{left}: {err}"
         )
+    changed = [name for name in ending.before if ending.before[name] != ending.after.get(name, GONE)]
+    if changed and (code != 0 or verb in ("config", "theory", "data", "run")):
+        names = sorted({_normal(Path(name).name) for name in changed})
+        yield Finding(f"{verb} was refused but changed {names}", f"{changed} {err}")
 
 
 def _run(case: Case, folder: Path, limit: float) -> tuple[Ending, list[str], float]:
@@ -166,7 +169,7 @@ def _run(case: Case, folder: Path, limit: float) -> tuple[Ending, list[str], flo
     with contextlib.ExitStack() as held:
         held.enter_context(_replaced_environment(case.environment))
         held.enter_context(contextlib.chdir(folder))
-        held.enter_context(_stage(case))
+        held.enter_context(staged(case.only_begin, case.real))
         streams = held.enter_context(_captured())
         warned = held.enter_context(warnings.catch_warnings(record=True))
         warnings.simplefilter("always")
@@ -251,14 +254,6 @@ def _alarm(limit: float) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.signal(signal.SIGPROF, before)
-
-
-@contextlib.contextmanager
-def _stage(case: Case) -> Iterator[None]:
-    from fuzz.stage import staged
-
-    with staged(case.only_begin, case.real):
-        yield
 
 
 @contextlib.contextmanager

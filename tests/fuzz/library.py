@@ -8,12 +8,13 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import scipy.sparse as sp
-from fuzz.wild import FLOATS, INTEGERS, Rng, chance, pick
 
 from consilience.data import partition
 from consilience.errors import InputError
 from consilience.network import check, from_matrix, from_networkx
 from consilience.theory import finite_information, is_reversible, lambda_max, lemma_1, rate, stationary
+
+from .wild import FLOATS, INTEGERS, Rng, chance, pick
 
 
 def use(rng: Rng) -> tuple[Callable[[], Any], str]:
@@ -34,7 +35,7 @@ def _refusable(f: Callable[[], Any]) -> Callable[[], Any]:
 
 
 def _matrix(rng: Rng) -> tuple[Callable[[], Any], str]:
-    from fuzz.tables import stochastic
+    from .tables import stochastic
 
     size = int(pick(rng, (0, 1, 2, 3, 4)))
     W: Any = stochastic(rng, size)

@@ -41,7 +41,7 @@ def staged(only_begin: bool, real: bool) -> Iterator[None]:
                 held.enter_context(mock.patch.object(module, "arms", _arms_of(module)))
             held.enter_context(mock.patch.object(run, "Simulation", _simulation))
         if only_begin:
-            held.enter_context(mock.patch.object(cli, "_carry_on", lambda *_, **__: 0))
+            held.enter_context(mock.patch.object(cli, "_carry_on", return_value=0))
         yield
 
 

@@ -11,12 +11,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import tomli_w
-from fuzz.invariants import Case, Content, Ending, Link, judge
-from fuzz.templates import data_files
-from fuzz.wild import FLOATS, INTEGERS, WORDS, Rng, chance, damaged, pick, restructured
 
 from consilience.config import to_toml
 from consilience.experiments import load
+
+from .invariants import Case, Content, Ending, Link, judge
+from .templates import data_files
+from .wild import FLOATS, INTEGERS, WORDS, Rng, chance, damaged, pick, restructured
 
 
 def stochastic(rng: Rng, size: int) -> np.ndarray:
