@@ -19,7 +19,7 @@ from . import library, tables
 from .fields import setting, values_of
 from .invariants import FOLDER, GONE, Case, Content, Link
 from .templates import DATA, RUN, RUNS, STATES, data_files, refused_or_same, template
-from .wild import FLOATS, INTEGERS, WORDS, Rng, chance, damaged, nested, pick, restructured, value
+from .wild import FLOATS, INTEGERS, WORDS, Rng, chance, damaged, nested, pick, restructured
 
 NAMES = tuple(EXPERIMENTS)
 LIGHT = ("linear-regression", "theorem-1", "changing-rates", "star-digits", "churn-digits", "async-digits")
@@ -38,6 +38,7 @@ PATHS = (
     "/proc/x",
     "link",
 )
+LONG = ("changing-rates", "churn-digits", "async-digits")  # all their turns are written when a run begins
 SMALL = ("rounds=5", "replicates=2")
 
 
@@ -73,6 +74,8 @@ def _settings(rng: Rng) -> Case:
         settings.insert(0, f"network{'s.a' if name != 'linear-regression' else ''}.kind={pick(rng, tuple(NETWORKS))}")
     if chance(rng, 0.1) and name.endswith("digits"):
         settings.insert(0, f"partition.kind={pick(rng, ('iid', 'labels', 'dirichlet', 'shards', 'feature', 'file'))}")
+    if name in LONG and chance(rng, 0.9):
+        settings.insert(0, "rounds=12")
     words = [word for text in settings for word in ("--set", text)]
     return _described(rng, name, words)
 
@@ -94,6 +97,8 @@ def _described(rng: Rng, source: str, words: list[str], files: dict[str, Content
 def _description(rng: Rng) -> Case:
     name = pick(rng, LIGHT if chance(rng, 0.85) else NAMES)
     values = values_of(name)
+    if name in LONG and chance(rng, 0.9):
+        values = {**values, "rounds": 12}
     if chance(rng, 0.65):
         values = restructured(rng, values)
     text = _as_toml(rng, values)
@@ -419,4 +424,3 @@ KINDS: dict[str, tuple[float, Callable[[Rng], Case]]] = {
     "played": (0.3, _played),
     "process": (0.1, _process),
 }
-assert value  # re-exported for the other modules

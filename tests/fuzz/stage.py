@@ -39,7 +39,7 @@ def staged(only_begin: bool, real: bool) -> Iterator[None]:
         if not (real or only_begin):
             for module in MODULES:
                 held.enter_context(mock.patch.object(module, "arms", _arms_of(module)))
-            held.enter_context(mock.patch.object(run, "Simulation", _simulation))
+            held.enter_context(mock.patch.object(run, "Simulation", _Kept))
         if only_begin:
             held.enter_context(mock.patch.object(cli, "_carry_on", return_value=0))
         yield
@@ -47,7 +47,6 @@ def staged(only_begin: bool, real: bool) -> Iterator[None]:
 
 _digits = cache(datasets._digits)
 _real_arms = {module: module.arms for module in MODULES}
-_real_simulation = run.Simulation
 _arms: dict[str, Any] = {}
 _simulations: dict[int, tuple[Any, Any]] = {}
 
@@ -76,10 +75,17 @@ def _arms_of(module: Any) -> Callable[[Any], Any]:
     return arms
 
 
-def _simulation(arm: Any, *rest: Any) -> Any:
-    if id(arm) not in _simulations or rest:
-        _simulations[id(arm)] = arm, _real_simulation(arm, *rest)
-    return _simulations[id(arm)][1]
+class _Kept(run.Simulation):
+    """A simulation that is made once for an arm."""
+
+    def __new__(cls, arm: Any) -> Any:
+        if id(arm) not in _simulations:
+            _simulations[id(arm)] = arm, super().__new__(cls)
+        return _simulations[id(arm)][1]
+
+    def __init__(self, arm: Any) -> None:
+        if not hasattr(self, "arm"):
+            super().__init__(arm)
 
 
 def _not_drawn(figure: Any, caption: str, file: Path) -> Path:
