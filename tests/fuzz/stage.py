@@ -1,0 +1,101 @@
+"""What is put in the place of parts of the program so that thousands of cases can be judged: nothing is weakened by it.
+
+No download is tried and no other host is met; programs that were compiled once are used again for the same description
+and the same files; figures are drawn but not written as pictures, except where a case asks for it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from consilience import cli, run
+from consilience.data import datasets, sources
+from consilience.errors import InputError
+from consilience.experiments import changing_rates, classification, linear_regression, theorem_1
+
+MODULES = (linear_regression, theorem_1, changing_rates, classification)
+KEPT = 24
+
+
+@contextmanager
+def staged(only_begin: bool, real: bool) -> Iterator[None]:
+    """The program as the fuzzer runs it."""
+    from consilience import report
+
+    with ExitStack() as held:
+        for way in ("_from_mirrors", "_from_npm", "_from_debian"):
+            held.enter_context(mock.patch.object(sources, way, _no_download))
+        held.enter_context(mock.patch.object(cli, "guarded", _nobody_else))
+        held.enter_context(mock.patch.object(datasets, "_digits", _digits))
+        if not real:
+            for drawn in (report.linear_regression, report.theorem_1, report.changing_rates, report.classification):
+                held.enter_context(mock.patch.object(drawn, "finish", _not_drawn))
+        if not (real or only_begin):
+            for module in MODULES:
+                held.enter_context(mock.patch.object(module, "arms", _arms_of(module)))
+            held.enter_context(mock.patch.object(run, "Simulation", _Kept))
+        if only_begin:
+            held.enter_context(mock.patch.object(cli, "_carry_on", return_value=0))
+        yield
+
+
+_digits = cache(datasets._digits)
+_real_arms = {module: module.arms for module in MODULES}
+_arms: dict[str, Any] = {}
+_simulations: dict[int, tuple[Any, Any]] = {}
+
+
+def _arms_of(module: Any) -> Callable[[Any], Any]:
+    """The arms of a description, made once for the same description and the same files beside it."""
+
+    def arms(config: Any) -> Any:
+        names = [
+            str(part) for part in (getattr(config, "dataset", ""), getattr(getattr(config, "partition", 0), "file", ""))
+        ]
+        contents = [
+            hashlib.sha256(Path(name).read_bytes()).hexdigest() if Path(name).is_file() else "" for name in names
+        ]
+        key = config.model_dump_json() + "".join(contents)
+        if key not in _arms or "replay" in key:
+            made = _real_arms[module](config)
+            _arms[key] = made
+            if len(_arms) > KEPT:
+                for arm in _arms.pop(next(iter(_arms))).values():
+                    _simulations.pop(id(arm), None)
+            return made
+        _arms[key] = _arms.pop(key)  # the one used last is forgotten last
+        return _arms[key]
+
+    return arms
+
+
+class _Kept(run.Simulation):
+    """A simulation that is made once for an arm."""
+
+    def __new__(cls, arm: Any) -> Any:
+        if id(arm) not in _simulations:
+            _simulations[id(arm)] = arm, super().__new__(cls)
+        return _simulations[id(arm)][1]
+
+    def __init__(self, arm: Any) -> None:
+        if not hasattr(self, "arm"):
+            super().__init__(arm)
+
+
+def _not_drawn(figure: Any, caption: str, file: Path) -> Path:
+    file.write_bytes(b"a figure")
+    return file
+
+
+def _no_download(*_: object) -> Path:
+    raise InputError("there is no network here")
+
+
+def _nobody_else(*_: object) -> Any:
+    raise SystemExit(0)
