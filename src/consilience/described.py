@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
+
+Own = TypeVar("Own", bound="Described")
 
 
 def naming(what: Literal["file", "folder"], default: Any = ..., description: str | None = None) -> Any:
@@ -28,7 +30,7 @@ class Described(BaseModel):
             for place, part in _parts(value):
                 yield from part.named_files(f"{inside}{name}.{place}")
 
-    def pinned(self) -> Self:
+    def pinned(self: Own) -> Own:
         """The same description wherever it is read: paths are absolute, and what can be written out is."""
 
         def pin(info: Any, value: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -312,7 +312,7 @@ class Matrix(AnyNetwork):
     W: list[list[float]] | None = None
     file: Path | None = naming("file", None)
 
-    def pinned(self) -> Self:
+    def pinned(self) -> Matrix:
         """With the rows that the file holds."""
         rows = self.W if self.file is None else read_network(self.file).W.toarray().tolist()
         return super(Matrix, self.model_copy(update={"W": rows, "file": None})).pinned()

@@ -39,7 +39,7 @@ def played(network, rounds, seeds=(0,), pieces=None):
         progress, measured = simulation.play(first, stops, [True] * len(stops), progress)
         first = stops[-1] + 1
         metrics.append(measured)
-    return simulation.agents(progress), metrics
+    return jax.tree.map(jnp.asarray, simulation.agents(progress)), metrics
 
 
 @pytest.mark.parametrize("network", [PAPER, star(4, 0.3), ring(5, directed=True), grid(2, 3), erdos_renyi(7, 0.6, 3)])
@@ -107,7 +107,7 @@ def test_a_complete_network_of_exact_agents_is_one_tempered_bayesian():
     everybody = from_matrix(np.full((3, 3), 1 / 3))
     arm = Arm(agent, lambda data, key, number: number, everybody, lambda data, now, n, key: {})
     simulation = Simulation(arm)
-    progress = simulation.agents(simulation.play(1, [10], [True], simulation.start())[0])
+    progress, _ = simulation.play(1, [10], [True], simulation.start())  # seed 0 is in lane 0
     expected = Categorical(10 * logs.mean(0)).log_probabilities()
     np.testing.assert_allclose(progress.state.log_probabilities()[0], jnp.tile(expected, (3, 1)), rtol=1e-12)
 
