@@ -192,3 +192,36 @@ def test_laziness_slows_by_its_share():
     slow = Network(lazy(network.W, 0.5))
     np.testing.assert_allclose(stationary(slow), stationary(network), rtol=1e-12)
     assert 1 - lambda_max(slow) == pytest.approx((1 - lambda_max(network)) / 2)
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (6,), (3, 2), (6, 6), (6, 1), (1, 6)])
+@pytest.mark.parametrize("dense", [True, False])
+def test_information_about_many_things_at_once(shape, dense, monkeypatch):
+    """Agents × anything, also where that looks like a stack of square matrices: as column by column."""
+    if not dense:
+        monkeypatch.setattr(mixing, "DENSE_AGENTS", 1)
+    network = ring(6, directed=True)
+    v, values = stationary(network), np.random.default_rng(0).normal(size=(6, *shape))
+    for f in (
+        lambda x: deviation(network, v, x),
+        lambda x: mean_log_ratio_limit(network, x, 9),
+        lambda x: mean_log_ratio_limit(network, x, 9, "pooled"),
+        lambda x: mean_log_ratio(network, x, [2, 5])[1],
+        lambda x: mean_log_ratio(network, x, [2, 5], "pooled")[0],
+    ):
+        at_once = f(values)
+        assert at_once.shape == values.shape
+        for place in np.ndindex(*shape):
+            column = (slice(None), *place)
+            np.testing.assert_allclose(at_once[column], f(values[column]), atol=1e-12)
+
+
+def test_sums_without_any_digits_are_told():
+    """Two pairs that hear each other by 1e-15: evidence needs more rounds than numbers have digits."""
+    W = np.kron(np.eye(2), [[0.5, 0.5], [0.4, 0.6]])
+    W[0, 2] = W[2, 0] = 1e-15
+    network = from_matrix(W)
+    v = stationary(network)
+    with pytest.raises(InputError, match="too slowly for any digits"):
+        deviation(network, v, np.array([0.0, 1.0, 0.0, 1.0]))
+    assert np.abs(deviation(network, v, np.array([0.0, 0.0, 1.0, 1.0]))).max() > 1e14
