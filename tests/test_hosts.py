@@ -25,7 +25,8 @@ COMMAND = [str(Path(sys.executable).with_name("consilience"))]
 DATA = ["--set", "dataset=data.npz"]
 SMALL = [*DATA, "--set", "alone=false", "--set", "precision=float64", "--set", "model.hidden=[]", "--set", "samples=2"]
 STAR = ["star-digits", *SMALL, "--rounds", "6", "--set", "record_every=2", "--set", "checkpoint_every=2"]
-CHURN = ["churn-digits", *SMALL, "--rounds", "4", "--set", "networks.cooperating.changes.down=1.5"]
+CHANGES = ["--set", "networks.cooperating.changes.down=1.5", "--set", "networks.cooperating.changes.seed=1"]
+CHURN = ["churn-digits", *SMALL, "--rounds", "4", *CHANGES]
 LIGHT = ["linear-regression", "--rounds", "20", "--set", "replicates=2"]
 LAUNCHERS = {
     "slurm": lambda job, host: {
