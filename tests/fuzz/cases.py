@@ -290,6 +290,7 @@ def _folder(rng: Rng) -> Case:
         "",
         list(words),
         files,
+        real=words[0] == "report" and chance(rng, 0.1),  # the last draw: the damage is the same either way
         also=refused_or_same(name, state, words, hurt),
         note="; ".join([f"{name} {state}", *notes]),
     )

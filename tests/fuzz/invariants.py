@@ -27,7 +27,7 @@ from .stage import staged
 
 SECONDS = 20  # of processor time, that a case may take
 GROWTH = 2 << 20  # kB, that a case may add to the largest memory this process ever had
-ANSI = re.compile(r"\x1b\[[0-9;]*m")
+ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 BAR = re.compile(r"\d+/[\d?]+ .*\d:\d\d:\d\d|^\s*$")
 FOLDER = None  # in the place of a file's content: a folder of that name
 GONE = "gone"  # no such file
@@ -138,9 +138,9 @@ def _broken(case: Case, ending: Ending) -> Iterator[Finding]:
         err = last + "\n"
     if code != 0 and not helped:
         if not err.startswith("error: "):
-            yield Finding(f"stderr does not begin with 'error: ': {verb} {_normal(err)[:60]}", err)
+            yield Finding(f"stderr does not begin with 'error: ': {verb} {_normal(err)[:40]}", err)
         if len(err.splitlines()) != 1 or not err.endswith("\n"):
-            yield Finding(f"not one line: {verb} {_normal(err)[:60]}", err)
+            yield Finding("not one line", repr(err))
         if not err.removesuffix("\n").isprintable():
             yield Finding("not printable", repr(err))
         if len(err) > 2000:
