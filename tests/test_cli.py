@@ -1,5 +1,6 @@
 """The command as a person types it: what it prints, and how it ends."""
 
+import io
 import json
 import subprocess
 import sys
@@ -200,15 +201,78 @@ def test_who_holds_what(consilience):
         (["theory", "names.csv"], "names: must be one for each of 1 agents"),
         (["theory", "huge.toml"], "W: row 0, column 0 must be a number"),
         (["theory", "deep.toml"], "is not TOML"),
-        (["theory", "ring", "--agents", "1000000000000"], "the numbers given are too large"),
+        (["theory", "ring", "--agents", "1000000000000"], "agents: should be less than 2147483648"),
         (
             ["run", "linear-regression", "--set", "network.changes.loss=0.5"],
             "network: must be the same in every round here",
         ),
         (["run", "theorem-1", "--set", "epsilon=1e-200"], "epsilon: is too small"),
         (["run", "theorem-1", "--set", "likelihoods=[[]]"], "likelihoods: must be agents"),
-        (["run", "star-digits", "--set", "networks.日本.kind=ring"], "networks"),
         (["run", "star-digits", "--trust", "2"], "networks.cooperating.trust: should be less than 1, got 2.0"),
+        (["run", "star-digits", "--set", "networks.日本.kind=ring"], "networks.日本: a name should be 1 to 40 letters"),
+        (
+            ["run", "star-digits", "--set", "learner.kl_wieght=1"],
+            "learner.kl_wieght: no such field; did you mean 'kl",
+        ),
+        (
+            ["run", "async-digits", "--set", "networks.asynchronous.changes.clocks.dely=1"],
+            "networks.asynchronous.changes.clocks.dely: no such field; did you mean 'delay'?",
+        ),
+        (
+            ["run", "star-digits", "--set", "partition.kind=shards", "--set", "partition.eech=1"],
+            "partition.eech: no such field; did you mean 'each'?",
+        ),
+        (["run", "star-digits", "--set", "model.hiden=[1]"], "model.hiden: no such field; did you mean 'hidden'?"),
+        (["run", "star-digits", "--set", "model.hidden=[0]"], "model.hidden.0: should be greater than or equal to 1"),
+        (["run", "star-digits", "--set", "learner=[1]"], "learner: should be a table of fields, got [1]"),
+        (["run", "star-digits", "--set", "networks=5"], "networks: should be a table of fields, got 5"),
+        (["run", "star-digits", "--set", "networks.x=5"], "networks.x: should be a table of fields, got 5"),
+        (["run", "star-digits", "--set", "networks.x.edges=5"], "networks.x.kind: is required; known: complete"),
+        (["run", "star-digits", "--set", "networks={}"], "networks: should have at least 1 entries, got {}"),
+        (["run", "star-digits", "--set", "watched=5"], "watched: should be a list, got 5"),
+        (["run", "star-digits", "--set", "watched=[[1]]"], "watched.0: should be a whole number, got [1]"),
+        (["run", "star-digits", "--set", "alone=7"], "alone: should be true or false, got 7"),
+        (["run", "star-digits", "--set", "dataset=5"], "dataset: should be text, got 5"),
+        (["run", "star-digits", "--set", "rounds=2.5"], "rounds: should be a whole number, got 2.5"),
+        (["run", "star-digits", "--set", "rounds=x"], "rounds: should be a whole number, got 'x'"),
+        (["run", "star-digits", "--set", "learner.start=x"], "learner.start: should be 'own' or 'pooled', got 'x'"),
+        (["run", "star-digits", "--set", 'learner.start="\\u001b[31m\\n"'], r"got '\x1b[31m\n'"),
+        (["run", "star-digits", "--set", f"learner.start={'x' * 10**6}"], "got 'xxx"),
+        (["run", "star-digits", "--set", f"dataset={'x' * 10**6}"], "dataset: unknown 'xxx"),
+        (["run", "star-digits", "--set", "=1"], "--set: takes key=value, got '=1'"),
+        (["run", "star-digits", "--set", "a..b=1"], "--set: takes key=value, got 'a..b=1'"),
+        (["run", "star-digits", "--set", "kind=5"], "kind: no such field; known: alone"),
+        (["run", "star-digits", "--set", "a.b.c=1"], "a: no such field"),
+        (["run", "star-digits", "--set", f"{'a.' * 5000}a=1"], "a: no such field"),
+        (["run", "star-digits", "--set", f"watched={'[' * 5000}"], "--set: the value of 'watched' is too long"),
+        (["run", "star-digits", "--set", f"rounds={'9' * 5000}"], "--set: the value of 'rounds' is too long a number"),
+        (["run", "digits.toml"], "configuration: 'digits.toml' is not TOML"),
+        (["theory", "digits.toml"], "network: 'digits.toml' is not TOML"),
+        (["theory", "ring", "--agents", "9" * 5000], "Invalid value for '--agents'"),
+        (["theory", "ring", "--agents", "1" + "0" * 19], "agents: should be less than 2147483648, got 1000"),
+        (["theory", "grid", "--rows", "2000000000", "--columns", "2000000000"], "links: needs about 2e+12 GB, there"),
+        (["theory", "erdos-renyi", "--agents", "2000000000"], "links: needs about 6e+11 GB, there are"),
+        (["theory", "ring", "--rounds", "1000000000000"], "'--rounds': should be less than or equal to 1000000"),
+        (["theory", "overflow.csv"], "W: row 0 sums to inf, not 1"),
+        (["run", "star-digits", "--set", "experiment=theorem-1"], "experiment: this is 'star-digits'"),
+        (["run", "linear-regression", "--set", "experiment=theorem-1"], "experiment: this is 'linear-regression'"),
+        (
+            ["run", "linear-regression", "--set", "rounds=10000000000"],
+            "rounds: should be less than or equal to 21474",
+        ),
+        (["run", "linear-regression", "--set", "rounds=2000000000"], "record_every: should leave at most 1000000 of"),
+        (
+            ["run", "linear-regression", "--set", "replicates=1000001"],
+            "replicates: should be less than or equal to 1",
+        ),
+        (
+            ["run", "linear-regression", "--set", "replicates=1000000", "--set", "batch=2000000"],
+            "run: 4 agents × 1,000,000 replicates",
+        ),
+        (["run", "linear-regression", "--set", "batch=10000000000"], "batch: should be less than"),
+        (["run", "changing-rates", "--rounds", "2000000000"], "rounds: a file of 2,000,000,000 turns of a network"),
+        (["run", "\udcff"], r"command line: '\udcff' is not UTF-8 text"),
+        (["report", "afile/inside"], "run: 'afile/inside' is not a run folder"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -227,6 +291,9 @@ def test_bad_input_is_one_line_and_code_2(consilience, tmp_path, words, line):
     (tmp_path / "names.csv").write_text("a,b\n1\n")
     (tmp_path / "huge.toml").write_text(f"W = [[{'9' * 400}]]")
     (tmp_path / "deep.toml").write_text("W = " + "[" * 3000)
+    (tmp_path / "digits.toml").write_text(f"rounds = {'9' * 5000}")
+    (tmp_path / "overflow.csv").write_text("1e308,1e308\n1e308,1e308\n")
+    (tmp_path / "afile").write_text("")
     (tmp_path / "nan.toml").write_text("likelihoods = [[[0.5, 0.5], [0.9, nan]]]")
     code, out, err = consilience(*words)
     assert code == 2
@@ -234,7 +301,73 @@ def test_bad_input_is_one_line_and_code_2(consilience, tmp_path, words, line):
     assert err.startswith("error: ")
     assert line in err
     assert err.count("\n") == 1
+    assert len(err) < 1100
+    assert not set(err) & {"\x1b", "\r"}
     assert "Traceback" not in err
+
+
+def test_a_name_in_quotes_may_have_an_equals_sign(consilience):
+    code, out, _ = consilience("config", "confidence", "--set", 'networks."a=0.1".trust=0.3', "--json")
+    assert code == 0
+    assert json.loads(out)["networks"]["a=0.1"]["trust"] == 0.3
+
+
+def test_infinity_is_null_in_json_and_a_sign_for_a_person(consilience, tmp_path):
+    (tmp_path / "line.toml").write_text("noise = 1e-200\nsecond_moments = [[[1.0]], [[1.0]]]")
+    words = ("theory", "ring", "--agents", "2", "--model", "line.toml")
+    with np.errstate(all="ignore"):
+        assert json.loads(consilience(*words, "--json")[1])["K"] is None
+        assert "∞" in consilience(*words)[1]
+
+
+def test_names_are_shown_as_they_are(consilience, tmp_path):
+    (tmp_path / "names.csv").write_text("[/b],:smile:\x1b[31m\n0.5,0.5\n0.5,0.5\n")
+    code, out, _ = consilience("theory", "names.csv")
+    assert code == 0
+    assert "[/b]" in out
+    assert r":smile:\x1b[31m" in out
+    code, out, _ = consilience(*RUN, "--out", "r [/b] :smile:")
+    assert code == 0
+    assert "wrote r [/b] :smile:/record.csv" in out
+
+
+def test_numbers_are_never_cut_off(consilience, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "1")
+    assert "0.3333" in consilience("theory", "ring", "--agents", "3")[1]
+
+
+def test_a_letter_that_is_lacking_does_not_end_a_table(consilience, monkeypatch):
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding="ascii"))
+    assert consilience("data", "list")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("verb", "text"), [("run", "runs/EXPERIMENT-N]"), ("theory", "= [agent][hypothesis][outcome]")]
+)
+def test_help_keeps_its_brackets(consilience, verb, text):
+    code, out, _ = consilience(verb, "--help")
+    assert code == 0
+    assert text in " ".join(out.split())
+
+
+@pytest.mark.parametrize("words", [["experiments"], ["theory", "ring", "--json"], ["config", "theorem-1"]])
+def test_a_full_disk_is_one_line_and_code_1(consilience, monkeypatch, words):
+    with open("/dev/full", "w") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        code, _, err = consilience(*words)
+        full.reconfigure()  # nothing is left to be written
+    assert code == 1
+    assert err == "error: No space left on device\n"
+
+
+def test_a_mistake_of_our_own_is_one_line(consilience, monkeypatch):
+    from consilience import experiments
+
+    monkeypatch.setattr(experiments, "load", lambda *_: 1 / 0)
+    code, _, err = consilience("config", "theorem-1")
+    assert code == 1
+    assert "a mistake in consilience itself: ZeroDivisionError" in err
+    assert err.count("\n") == 1
 
 
 def test_a_path_that_cannot_be_is_bad_input(consilience, tmp_path):

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.measure import Measurement
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from consilience.cli_shared import AsJson, Quiet, Settings, complaints, print_json, say, screen
+from consilience.cli_shared import AsJson, Quiet, Settings, complaints, print_json, say, show
 from consilience.errors import InputError
 from consilience.stopping import unwinding
 
-data = typer.Typer(help="The datasets: list them, fetch them.", no_args_is_help=True)
+data = typer.Typer(help="The datasets: list them, fetch them.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @data.command("list")
@@ -26,7 +25,7 @@ def list_data(as_json: AsJson = False) -> None:
     if as_json:
         print_json({name: {"here": here, "what": text} for name, here, text in rows})
     else:
-        screen.print(table(["dataset", "here", "what"], rows))
+        show(table(["dataset", "here", "what"], rows))
 
 
 @data.command("fetch")
@@ -78,5 +77,4 @@ def show_partition(
         return
     rows = [[f"agent {agent}", *map(int, own), int(own.sum())] for agent, own in enumerate(counts)]
     made = table(["", *names, "all"], [*rows, ["all", *map(int, counts.sum(0)), int(counts.sum())]])
-    needed = Measurement.get(screen, screen.options.update(max_width=10_000), made).maximum
-    screen.print(made, width=max(needed, screen.width), crop=False, soft_wrap=True)  # numbers are never cut off
+    show(made, whole=True)

@@ -89,8 +89,11 @@ def _verdict(error: BaseException) -> tuple[str, int]:
         letters = error.object[error.start : error.end]
         return f"this terminal cannot show {brief(letters)}; set PYTHONIOENCODING=utf-8", FAILED
     if hasattr(error, "format_message"):  # of the command line; typer's own click and the separate one share only this
-        message = error.format_message().strip()
-        return f"{message.rstrip('.')} (see --help)" if message else "", BAD_INPUT
+        message = error.format_message().strip().replace(": Input should", ": should")
+        if type(error).__name__ == "NoArgsIsHelpError":
+            sys.stdout.write(f"{message}\n")
+            return "", BAD_INPUT
+        return f"{message.rstrip('.')} (see --help)", BAD_INPUT
     if _raised_in(error, "jax"):
         if is_guarded():
             return f"{LOST.format(folder='RUN')} ({first_line(error)})", FAILED

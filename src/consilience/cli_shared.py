@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
+from rich.measure import Measurement
+from rich.table import Table
 from rich.text import Text
 
 from consilience.errors import printable
 from consilience.strict_json import strict_json
 
 # What is printed may be a user's own words: brackets in it are no markup, and :smile: is no picture.
-screen = Console(markup=False, emoji=False, highlight=False)
-complaints = Console(stderr=True, markup=False, emoji=False, highlight=False)
+_console = partial(Console, markup=False, emoji=False, highlight=False)
+screen = _console()
+complaints = _console(stderr=True)
 MESSAGE = 1000  # characters of a complaint, at most
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
@@ -32,6 +36,12 @@ def print_json(value: Any) -> None:
 def say(text: str) -> None:
     """One line of text, as it is, however narrow the screen."""
     screen.print(printable(text), soft_wrap=True)
+
+
+def show(table: Table, whole: bool = False) -> None:
+    """A table, at least as wide as its longest words, or as its longest cells: numbers are never cut off."""
+    needs = Measurement.get(screen, screen.options.update(max_width=10_000), table)
+    _console(width=max(needs.maximum if whole else needs.minimum, screen.width)).print(table)
 
 
 def complain(message: str) -> None:

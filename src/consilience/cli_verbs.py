@@ -23,7 +23,7 @@ from consilience.cli_shared import (
     first_line,
     print_json,
     say,
-    screen,
+    show,
 )
 from consilience.guard import LOST, NOT_ALL, Guard, guarded
 from consilience.hosts import Meeting
@@ -35,6 +35,7 @@ app = typer.Typer(
     epilog="Start with: consilience run star-digits",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # brackets in a help text are brackets
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -136,7 +137,7 @@ def experiments(as_json: AsJson = False) -> None:
     if as_json:
         print_json(known)
     else:
-        screen.print(table(["experiment", "what it shows"], [[name, text] for name, text in known.items()]))
+        show(table(["experiment", "what it shows"], [[name, text] for name, text in known.items()]))
 
 
 @app.command()
@@ -223,7 +224,7 @@ def theory(
         print_json(facts)
     else:
         for part in theory_report.as_tables(facts):
-            screen.print(part)
+            show(part)
 
 
 @app.command()
@@ -287,8 +288,10 @@ def _carry_on(folder: Path, as_json: bool, quiet: bool, guard: Guard, data_dir: 
             task = bar.add_task("rounds", total=title["rounds"], words="")
             summary = runs.carry_on(folder, on_round, asked, data_dir)
     except (runs.RunFailed, runs.Stopped) as ended:  # the same on all hosts
+        words = str(ended) if isinstance(ended, runs.RunFailed) else stopped
+        guard.is_over(words, 1)
         hosts.leave()
-        fail(str(ended) if isinstance(ended, runs.RunFailed) else stopped, 1)
+        fail(words, 1)
     except KeyboardInterrupt:
         fail(stopped, 1)
     except OSError as error:
@@ -301,6 +304,8 @@ def _carry_on(folder: Path, as_json: bool, quiet: bool, guard: Guard, data_dir: 
         fail(f"{LOST.format(folder=folder)} ({first_line(error)})", 1)
     if hosts.is_first():
         _show_summary(summary, folder, as_json, quiet)
+        sys.stdout.flush()
+    guard.is_over()
     hosts.leave()
     return 0
 
@@ -312,7 +317,7 @@ def _show_summary(summary: dict[str, Any], folder: Path, as_json: bool, quiet: b
         print_json(summary | {"folder": str(folder)})
     elif not quiet:
         for part in summary_tables(summary):
-            screen.print(part)
+            show(part)
         for file in (*summary["figures"], "record.csv", "summary.json"):
             if (folder / file).exists():
                 say(f"wrote {folder / file}")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 import tomli_w
-from pydantic import AfterValidator, BaseModel, Field, ValidationError, ValidationInfo, field_validator
+from pydantic import AfterValidator, BaseModel, Field, ValidationError, field_validator
 
 from consilience.described import Described
 from consilience.errors import InputError, brief
@@ -45,7 +45,7 @@ class RunConfig(Described):
     # Not as bounds of the fields, because experiments give these fields other defaults.
     @field_validator("rounds", "replicates")
     @classmethod
-    def _not_too_many(cls, value: int, info: ValidationInfo) -> int:
+    def _not_too_many(cls, value: int, info: Any) -> int:
         most = MOST_ROUNDS if info.field_name == "rounds" else MOST_REPLICATES
         if value > most:
             raise ValueError(f"should be less than or equal to {most}")
@@ -53,7 +53,7 @@ class RunConfig(Described):
 
     @field_validator("record_every")
     @classmethod
-    def _not_too_often(cls, value: int, info: ValidationInfo) -> int:
+    def _not_too_often(cls, value: int, info: Any) -> int:
         rounds = info.data.get("rounds", 0)
         if cls.recorded_rounds is RunConfig.recorded_rounds and rounds > value * MOST_RECORDED:
             raise ValueError(f"should leave at most {MOST_RECORDED} of the {rounds} rounds in the record")

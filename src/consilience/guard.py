@@ -27,6 +27,9 @@ LOST = (
 )
 
 
+LOSS = "lost"
+
+
 class Guard:
     """Words to the process that stands by: what to say if this one is ended from inside."""
 
@@ -35,8 +38,15 @@ class Guard:
 
     def if_lost(self, words: str) -> None:
         """Say these words then, instead of the ones before."""
+        self._leave(LOSS, words)
+
+    def is_over(self, words: str = "", code: int = 0) -> None:
+        """Nothing can be lost any more: while hosts part, too, the runtime may end this process from inside."""
+        self._leave(str(code), words)
+
+    def _leave(self, kind: str, words: str) -> None:
         if self._pipe is not None:
-            os.write(self._pipe, words.encode() + b"\n")
+            os.write(self._pipe, f"{kind}\t{words}\n".encode(errors="backslashreplace"))
 
 
 def end_without_waiting(code: object) -> None:
@@ -96,14 +106,17 @@ def _stand_by(child: int, reading: int, words: str, noise: Path, say: Callable[[
         left = b""
         while piece := os.read(reading, 1 << 16):
             left += piece
-        last = [line for line in left.decode().splitlines() if line]
+        kind, last = ([LOSS, words], *(line.split("\t", 1) for line in left.decode().splitlines()))[-1]
         by = signal.Signals(os.WTERMSIG(status))
-        if by == signal.SIGABRT:  # from inside
-            say(f"{last[-1] if last else words} (what the runtime wrote: {noise})")
-        else:
-            noise.unlink(missing_ok=True)
-            say(f"the run was ended on this host by {by.name}")
-        raise SystemExit(1)
+        if by != signal.SIGABRT:
+            kind, last = "1", f"the run was ended on this host by {by.name}"
+        if kind == LOSS:  # from inside
+            say(f"{last} (what the runtime wrote: {noise})")
+            raise SystemExit(1)
+        noise.unlink(missing_ok=True)
+        if last:
+            say(last)
+        raise SystemExit(int(kind))
     noise.unlink(missing_ok=True)
     raise SystemExit(os.waitstatus_to_exitcode(status))
 

@@ -27,11 +27,11 @@ def require(needed: float | int, what: str) -> None:
 
     >>> require(1e30, "network: a ring")
     Traceback (most recent call last):
-    consilience.errors.InputError: network: a ring needs about 1e+21 GB, there are ...
+    consilience.errors.InputError: network: a ring: needs about 1e+21 GB, there are ...
     """
     there = available()
     if needed > there:
-        raise InputError(f"{what} needs about {_gigabytes(needed)} GB, there are {_gigabytes(there)}")
+        raise InputError(f"{what}: needs about {_gigabytes(needed)} GB, there are {_gigabytes(there)}")
 
 
 def _of_machine(proc: Path) -> int:

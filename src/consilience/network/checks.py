@@ -40,7 +40,8 @@ def check_rows(network: Network) -> None:
             entry = int(np.argmax(bad))
             row = int(np.searchsorted(W.indptr, entry, side="right")) - 1
             raise InputError(f"W: row {row}, column {W.indices[entry]} must be {what}, got {W.data[entry]:g}")
-    sums = W.sum(axis=1)
+    with np.errstate(over="ignore"):  # infinity is not 1 either
+        sums = W.sum(axis=1)
     wrong = np.flatnonzero(np.abs(sums - 1) > TOLERANCE)
     if wrong.size:
         more = f" (and {wrong.size - 1} more rows do not either)" if wrong.size > 1 else ""
