@@ -95,7 +95,7 @@ def describe_turns(file: str, model: Path | None = None) -> dict[str, Any]:
     )
     # Everybody's share in everybody's belief, and in each of those that can still be heard.
     oldest = max(int(turn.ages.max(initial=0)) for turn in turns)
-    memory.require(8.0 * agents**2 * (oldest + 5), f"turns: '{file}' names {agents:,} agents and")
+    memory.require(8.0 * agents**2 * (oldest + 5), f"turns: '{file}' names {agents:,} agents")
     schedule = Replay(agents, turns)
     after = realised(schedule, len(turns))
     ages = np.concatenate([turn.ages[turn.receivers != turn.senders] for turn in turns])

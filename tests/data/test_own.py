@@ -286,7 +286,7 @@ def test_bad_parquet_is_explained(tmp_path, columns, message):
 def test_what_does_not_fit_into_memory_is_not_unpacked(tmp_path, monkeypatch, file):
     packed = file(tmp_path)
     monkeypatch.setattr(memory, "available", lambda: 100)
-    assert "it needs about" in refusal(packed)
+    assert "unpacked: needs about" in refusal(packed)
 
 
 def test_parquet_columns_of_one_name_are_refused(tmp_path):

@@ -196,5 +196,5 @@ def test_what_is_not_a_file_of_turns_is_explained(tmp_path):
 def test_turns_of_too_many_agents_have_no_theory(tmp_path):
     """Everybody's share in everybody's belief is a number for each pair."""
     (tmp_path / "turns.csv").write_text(f"{HEADER}1,1.0,{2**31 - 1},learns,,\n")
-    with pytest.raises(InputError, match=r"turns: .* names 2,147,483,648 agents and needs about .* GB, there are"):
+    with pytest.raises(InputError, match=r"turns: .* names 2,147,483,648 agents: needs about .* GB, there are"):
         describe_turns(str(tmp_path / "turns.csv"))

@@ -61,7 +61,9 @@ def read_parquet(file: Path) -> Table:
     with file.open("rb") as stream, pyarrow.parquet.ParquetFile(stream) as table:
         header = [field.name for field in table.schema_arrow]
         _label_place(header)
-        require(2 * 8 * table.metadata.num_rows * len(header), "it")  # repeated values take hardly any place in a file
+        require(
+            2 * 8 * table.metadata.num_rows * len(header), "unpacked"
+        )  # repeated values take hardly any place in a file
         content = dict(zip(header, table.read(), strict=True))
     labels = _parquet_labels(content.pop(LABEL))
     columns = {name: _parquet_numbers(name, column) for name, column in content.items()}

@@ -50,7 +50,7 @@ def _arrays(file: Path) -> list[np.ndarray]:
             if len(set(archive.files)) < len(archive.files):
                 raise InputError(f"must have each array once, it has {brief(', '.join(archive.files))}")
             # Unpacked, and once more as they are kept: a small archive can hold more than there is memory.
-            require(2 * sum(member.file_size for member in archive.zip.infolist()), "it")
+            require(2 * sum(member.file_size for member in archive.zip.infolist()), "unpacked")
             arrays = [archive[name] for name in ARRAYS]
     for name, part in zip(ARRAYS, arrays, strict=True):
         if not isinstance(part, np.ndarray) or part.ndim == 0:

@@ -219,7 +219,7 @@ def setting_of(config: Config) -> Setting:
     else:
         model = mlp(shape, labels, config.model.hidden)
     width = 4 if config.precision == "float32" else 8
-    require(3 * width * model.size, f"model: {model.size:.3g} parameters, with what making them takes,")
+    require(3 * width * model.size, f"model: {model.size:.3g} parameters")
     return Setting(dataset, partitions, networks, model)
 
 
