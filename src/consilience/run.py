@@ -62,22 +62,26 @@ class Stopped(Exception):
 def begin(config: RunConfig, folder: Path) -> None:
     """Make a run's folder: the description and how it came about. The description is checked as a whole first."""
     config = pinned(config)
-    taken = (folder.exists() or folder.is_symlink()) and (not folder.is_dir() or any(folder.iterdir()))
+    ours = False
     try:
         with jax.enable_x64(config.precision == "float64"):
             arms = module_of(config.experiment).arms(config)
             require_memory(arms, config.replicates, hosts.count())
-        if taken:
+        # Asked last: meanwhile another process may have begun a run there.
+        if (folder.exists() or folder.is_symlink()) and (not folder.is_dir() or any(folder.iterdir())):
             raise InputError(f"--out: '{folder}' already exists; `consilience resume {folder}` carries a run on")
         folder.mkdir(parents=True, exist_ok=True)
+        ours = True
         for name, arm in arms.items():
             if not isinstance(arm.hears, Network):
                 write_atomically(folder / f"turns-{name}.csv", turns_as_csv(arm.hears, config.rounds).encode())
         _note(folder, status="begun", started=_now(), seeds=_seeds(config), command=_command(), versions=_versions())
         write_atomically(folder / CONFIG, to_toml(config).encode())  # the last: with it, it is a run's folder
     except BaseException:
-        if folder.is_dir() and not taken:
+        if ours:
             shutil.rmtree(folder)
+        elif folder.is_dir() and not any(folder.iterdir()):
+            folder.rmdir()
         raise
 
 
