@@ -78,3 +78,27 @@ def test_a_run_that_does_not_begin_leaves_no_folder(tmp_path, monkeypatch, ended
     with pytest.raises(ended_by if isinstance(ended_by, type) else InputError):
         runs.begin(load("linear-regression"), tmp_path / "r")
     assert not (tmp_path / "r").exists()
+
+
+def test_a_folder_that_another_run_took_meanwhile_is_left_alone(tmp_path, monkeypatch):
+    arms = linear_regression.arms
+
+    def slowly(config):
+        (tmp_path / "r").mkdir()
+        (tmp_path / "r" / "record.csv").write_text("another's")
+        return arms(config)
+
+    monkeypatch.setattr(linear_regression, "arms", slowly)
+    with pytest.raises(InputError, match="already exists"):
+        runs.begin(load("linear-regression"), tmp_path / "r")
+    assert [file.name for file in (tmp_path / "r").iterdir()] == ["record.csv"]
+
+
+def test_a_run_stopped_while_its_folder_is_written_leaves_none(tmp_path, monkeypatch):
+    def stopped(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(runs, "to_toml", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        runs.begin(load("linear-regression"), tmp_path / "r")
+    assert not (tmp_path / "r").exists()

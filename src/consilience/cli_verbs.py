@@ -76,24 +76,22 @@ def run(
     guard = _prepare(Meeting(coordinator, hosts, host_id, host_timeout))
     from consilience import run as runs
     from consilience.experiments import load
-    from consilience.hosts import from_first
+    from consilience.hosts import agree, from_first, on_all
 
     options = {"rounds": rounds, "seed": seed, "networks.cooperating.trust": trust, "data_dir": data_dir}
     named = [f"{key}={value}" for key, value in options.items() if value is not None]
 
-    def begin() -> str:
-        with unwinding(), paths_given():
-            config = load(experiment, [*(settings or []), *named])
-            folder = out or runs.new_folder(config.experiment)
-            runs.begin(config, folder)
-            return str(folder)
-
-    return _carry_on(Path(from_first(begin)), as_json, quiet, guard, data_dir)
+    with unwinding(), paths_given():
+        config = on_all(lambda: load(experiment, [*(settings or []), *named]))
+        agree("the description", config.model_dump(mode="json", exclude={"data_dir"}))
+        folder = from_first(lambda: str(runs.begin(config, out)))
+    return _carry_on(Path(folder), as_json, quiet, guard, data_dir)
 
 
 @app.command()
 def resume(
     folder: Annotated[Path, typer.Argument(help="The folder of a run that was interrupted.")],
+    rounds: Annotated[int | None, typer.Option(help="Go on to this round instead of the one it was begun for.")] = None,
     data_dir: DataDir = None,
     coordinator: Coordinator = None,
     hosts: HostCount = None,
@@ -107,6 +105,13 @@ def resume(
     On as many hosts as there are now, whatever their number was; only the first one needs the folder.
     """
     guard = _prepare(Meeting(coordinator, hosts, host_id, host_timeout))
+    from consilience import run as runs
+    from consilience.hosts import agree, from_first
+
+    agree("--rounds", {"rounds": rounds})
+    if rounds is not None:
+        with unwinding(), paths_given():
+            from_first(lambda: runs.extend(folder, rounds))
     return _carry_on(folder, as_json, quiet, guard, data_dir)
 
 

@@ -62,29 +62,31 @@ class Stopped(Exception):
     """A run that was asked to stop, and did after this round, with a checkpoint."""
 
 
-def begin(config: RunConfig, folder: Path) -> None:
-    """Make a run's folder: the description and how it came about. The description is checked as a whole first."""
+def begin(config: RunConfig, folder: Path | None = None) -> Path:
+    """Make a run's folder (or the next free one): the description and how it came about. Everything is checked first."""
     module = module_of(config.experiment)
-    taken = (folder.exists() or folder.is_symlink()) and (not folder.is_dir() or any(folder.iterdir()))
+    config = pinned(config)
+    with jax.enable_x64(config.precision == "float64"):
+        arms = module.arms(config)
+        require_memory(arms, config.replicates, hosts.count())
+        kept = module.shares(config) if hasattr(module, "shares") else None
+    if folder is None:
+        folder = new_folder(config.experiment)
+    elif (folder.exists() or folder.is_symlink()) and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"--out: '{folder}' already exists; `consilience resume {folder}` carries a run on")
+    folder.mkdir(parents=True, exist_ok=True)
     try:
-        config = pinned(config)
-        with jax.enable_x64(config.precision == "float64"):
-            arms = module.arms(config)
-            require_memory(arms, config.replicates, hosts.count())
-        if taken:
-            raise InputError(f"--out: '{folder}' already exists; `consilience resume {folder}` carries a run on")
-        folder.mkdir(parents=True, exist_ok=True)
-        if hasattr(module, "shares"):
-            files.write(folder, SHARES, json.dumps(module.shares(config)).encode())
+        if kept is not None:
+            files.write(folder, SHARES, json.dumps(kept).encode())
         for name, arm in arms.items():
             if not isinstance(arm.hears, Network):
                 files.write(folder, f"turns-{name}.csv", turns_as_csv(arm.hears, config.rounds).encode())
         files.note(folder, status="begun", started=_now(), seeds=config.seeds(), **provenance())
         files.write(folder, CONFIG, to_toml(config).encode())  # the last: with it, it is a run's folder
     except BaseException:
-        if folder.is_dir() and not taken:
-            shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
         raise
+    return folder
 
 
 def opened(folder: Path) -> RunConfig:
