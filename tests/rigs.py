@@ -137,7 +137,7 @@ class Rig:
         arm = Arm(self.family.agent, self._draw, self.schedule, self._measure, self._compare)
         arm = arm._replace(steps=STEPS if self.heavy else None)
         devices = rng.permutation(4)[: rng.integers(1, 3)] + 1
-        self.simulations = [Simulation(arm, jax.devices()[:count]) for count in devices]
+        self.simulations = [Simulation(arm, devices=jax.devices()[:count]) for count in devices]
         self.drawn = jax.jit(self._all_drawn)
         self.name = (
             f"rig {number}: {N} agents, devices {devices}, {'heavy' if self.heavy else 'light'}, {self.schedule.most}"
@@ -214,21 +214,22 @@ class Rig:
 
     def check_beliefs(self, rng, seeds, first, understood):
         expected, learned = self.expected(seeds, first, understood)
-        simulation = self.simulations[rng.integers(len(self.simulations))]
-        progress, done = simulation.start(seeds), 0
+        simulations = [simulation.of_seeds(seeds) for simulation in self.simulations]
+        simulation = simulations[rng.integers(len(simulations))]
+        progress, done = simulation.start(), 0
         self.compare(simulation.agents(progress), expected[0], learned[0])
         for _ in range(rng.integers(1, PIECES + 1)):
             end = done + int(rng.integers(self.width // 2 + 1, self.width + 1))
             stops = np.sort(np.append(rng.integers(done + 1, end + 1, self.stops - 1), end)).tolist()
             measured = (rng.random(self.stops) < 0.7).tolist()
-            progress, metrics = simulation.play(seeds, first + done, [first - 1 + n for n in stops], measured, progress)
+            progress, metrics = simulation.play(first + done, [first - 1 + n for n in stops], measured, progress)
             for place, (stop, wanted) in enumerate(zip(stops, measured, strict=True)):
                 self.compare_measured(
                     {name: x[place] for name, x in metrics.items()}, wanted, first - 1 + stop, expected[stop]
                 )
             done, now = end, simulation.agents(progress)
             self.compare(now, expected[done], learned[done])
-            simulation = self.simulations[rng.integers(len(self.simulations))]
+            simulation = simulations[rng.integers(len(simulations))]
             progress = simulation.slots(now)
 
     def compare(self, progress, expected, learned):

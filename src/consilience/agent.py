@@ -26,8 +26,8 @@ class Inbox(NamedTuple):
 class Agent(NamedTuple):
     """A learning rule.
 
-    init(key) -> state: the belief and whatever else the agent keeps to itself. All agents of a repetition get the same
-    key, so that what is drawn from it is shared (or are given what they share: `engines.arm.Arm.begins_with`).
+    init(key) -> state: the belief and whatever else the agent keeps to itself. In the place of its own key it may be
+    given what all agents share at the start (`engines.arm.Arm.begins_with`).
     learn(key, state, batch) -> state, info: the local update on private data (eqs. 2 and 3).
     publish(state) -> message: the belief b_i; the only thing that ever leaves an agent.
     pool(state, inbox) -> state: the consensus step (eq. 4).

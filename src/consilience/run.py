@@ -63,7 +63,7 @@ class Stopped(Exception):
 
 
 def begin(config: RunConfig, folder: Path | None = None) -> Path:
-    """Make a run's folder (or the next free one): the description and how it came about. Everything is checked first."""
+    """Make a run's folder, or the next free one: the description and how it came about. All of it is checked first."""
     module = module_of(config.experiment)
     config = pinned(config)
     with jax.enable_x64(config.precision == "float64"):

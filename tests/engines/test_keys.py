@@ -63,13 +63,13 @@ class Watch:
 )
 def test_bits_are_drawn_from_leaves_for_one_purpose(experiment, settings, purposes, monkeypatch):
     watch = Watch(monkeypatch)
-    arm = list(module_of(experiment).arms(load(experiment, [*settings, "replicates=1"])).values())[-1]
+    arm = list(module_of(experiment).arms(load(experiment, [*settings, "replicates=2"])).values())[-1]
     agent = arm.agent._replace(
         init=watch.watched("init", arm.agent.init), learn=watch.watched("learning", arm.agent.learn)
     )
     draw, measure = watch.watched("data", arm.draw), watch.watched("measuring", arm.measure)
-    simulation = Simulation(arm._replace(agent=agent, draw=draw, measure=measure))
-    simulation.play([0, 1], 1, [2, 4], [True, True], simulation.start([0, 1]))
+    simulation = Simulation(arm._replace(agent=agent, draw=draw, measure=measure), seeds=[0, 1])
+    simulation.play(1, [2, 4], [True, True], simulation.start())
     jax.effects_barrier()
     assert {purpose for purpose, keys in watch.drawn.items() if keys} == purposes
     assert sum(map(len, watch.drawn.values())) == len(set().union(*watch.drawn.values()))

@@ -184,8 +184,8 @@ def test_the_engine_forgets_initial_beliefs_as_the_map_says(name):
     )
     arm = Arm(agent, lambda data, key, j: j, schedule, lambda data, now, n, key: {"q": now.state[0]})
     simulation = Simulation(arm)
-    began = np.asarray(simulation.agents(simulation.start([0])).state)[0]
-    after, _ = simulation.play([0], 1, [12], [False], simulation.start([0]))
+    began = np.asarray(simulation.agents(simulation.start()).state)[0]
+    after, _ = simulation.play(1, [12], [False], simulation.start())
     ended = np.asarray(simulation.agents(after).state)[0]
     for k in range(2):
         held = began[:, k].tolist()

@@ -49,7 +49,7 @@ class Arm(NamedTuple):
     of_repetition(data, number) -> the data as draw and measure of the repetition with this number among the seeds see
     it, where repetitions differ in who holds what.
     begins_with(seeds) -> what all agents of a repetition share at the start, given to `agent.init`, with a leading axis
-    for the seeds; where there is none, init is given the repetition's key.
+    for the seeds; where there is none, init is given the agent's own key, fold(seed, 0, agent).
     steps: how many steps an agent's learning takes in a round, where that is work enough for a core. Such agents are
     spread over all devices and on each device learn one after another, and `batch.between(first, last)` must be the
     batch of some of the steps; agents without steps are light and are computed together.
@@ -67,7 +67,7 @@ class Arm(NamedTuple):
 
 
 def start_key(seed: int | Int[Array, ""]) -> PRNGKeyArray:
-    """The key of a repetition's start: the same for all its agents, so that what they begin with is shared.
+    """The key of a repetition's start, for what all its agents begin with.
 
     Its children by `split` are the keys of rounds, from which no numbers are drawn, only from their descendants.
     """

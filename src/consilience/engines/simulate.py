@@ -8,6 +8,7 @@ round costs what those cost that learn, speak and hear in it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -18,7 +19,7 @@ from jax import lax
 from jax.sharding import PartitionSpec
 from jaxtyping import Array, Bool, Int, PRNGKeyArray
 
-from consilience.engines.arm import Arm, Data, Metrics, Progress, agent_key, measuring_key, round_key, start_key
+from consilience.engines.arm import Arm, Data, Metrics, Progress, agent_key, measuring_key, round_key
 from consilience.engines.lanes import lanes_of, width_for
 from consilience.engines.placement import AXIS, Placement, place
 from consilience.engines.plan import Plan, plan_of
@@ -49,23 +50,34 @@ class Simulation:
     """
 
     def __init__(self, arm: Arm, seeds: Sequence[int] = (0,), devices: list[Any] | None = None) -> None:
-        self.arm, self.seeds = arm, list(seeds)
+        self.arm = arm
         self.schedule: Schedule = Fixed(arm.hears) if isinstance(arm.hears, Network) else arm.hears
         self.memory = self.schedule.most.age + 1
         together = isinstance(self.schedule, Fixed)
-        self.lanes = lanes_of(self.seeds, width_for(arm, self.schedule.agents))
         self.placement = place(self.schedule.agents, arm.steps, devices, cut=together)
-        self._data = self.placement.give(arm.data(self.placement.here(), self.seeds))
+        self._width = width_for(arm, self.schedule.agents)
+        self._seed(seeds)
         self._numbers: Any = self.placement.spread(self.placement.numbers.reshape(-1))
         self._plans: dict[tuple[int, int], Plan] = {}
         self._said = np.zeros((1, self.schedule.agents), np.int64)  # after each turn so far, from turn 0
         self._start = self._program(partial(_start, arm, self.memory), (ROWS, WHOLE), PROGRESS)
         self._play = self._program(
-            partial(_play, arm, self.placement, self.schedule, self.lanes.width),
+            partial(_play, arm, self.placement, self.schedule, self._width),
             (PROGRESS, ROWS, ROWS, WHOLE, WHOLE, WHOLE, WHOLE, WHOLE),
             (PROGRESS, WHOLE),
             donated=0,
         )
+
+    def of_seeds(self, seeds: Sequence[int]) -> Simulation:
+        """The same with other seeds; what has been compiled serves both where there are as many of them."""
+        other = copy(self)
+        other._seed(seeds)
+        return other
+
+    def _seed(self, seeds: Sequence[int]) -> None:
+        self.seeds = list(seeds)
+        self.lanes = lanes_of(self.seeds, self._width)
+        self._data = self.placement.give(self.arm.data(self.placement.here(), self.seeds))
 
     def start(self) -> Progress:
         """Every agent's initial state, in every repetition, before round 1, in the slots of this simulation."""
@@ -163,8 +175,10 @@ def _start(arm: Arm, memory: int, numbers: Int[Array, "slots"], given: Any) -> P
     """Everybody's initial state in every lane, from a seed or from what the lane's agents share."""
 
     def one_lane(its: Any) -> Progress:
-        shared = start_key(its) if arm.begins_with is None else its
-        state = jax.vmap(lambda number: arm.agent.init(shared))(numbers)
+        def init(number: Int[Array, ""]) -> Any:
+            return arm.agent.init(agent_key(round_key(its, 0), number) if arm.begins_with is None else its)
+
+        state = jax.vmap(init)(numbers)
         public = jax.vmap(arm.agent.publish)(state)
         if memory == 1:
             return Progress(state, public)
