@@ -64,14 +64,15 @@ def free_port() -> int:
         return int(test.getsockname()[1])
 
 
-def started(words, host=None, port=0, devices=2) -> subprocess.Popen:
+def started(words, host=None, port=0, devices=2, program=COMMAND) -> subprocess.Popen:
     words = list(words)
     if host is not None:
-        words += ["--coordinator", f"127.0.0.1:{port}", "--hosts", "2", "--host-id", str(host)]
+        words += ["--coordinator", f"127.0.0.1:{port}", "--host-id", str(host)]
+        words += [] if "--hosts" in words else ["--hosts", "2"]
     known = {**os.environ, "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}"}
     known["JAX_COMPILATION_CACHE_DIR"] = str(Path(__file__).parent.parent / ".pytest_cache" / "programs")
     pipes = {"cwd": FOLDER, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen([*COMMAND, *words], env=known, **pipes)
+    return subprocess.Popen([*program, *words], env=known, **pipes)
 
 
 def ended(process, seconds=120) -> tuple[int, str, str]:
@@ -181,6 +182,47 @@ def test_bad_input_is_said_once_on_every_host(tmp_path):
         code, _, complaint = ended(process)
         assert code == 2
         assert "already exists" in complaint
+        assert complaint.count("\n") == 1
+
+
+PATCHED = """
+import sys
+from consilience import config, hosts
+{patch}
+sys.argv[0] = "consilience"
+from consilience.cli import main
+main()
+"""
+OTHERS = {
+    "another experiment": (
+        ["theorem-1", *LIGHT[1:]],
+        "",
+        'experiment is "theorem-1" on host 1, "linear-',
+    ),
+    "another setting": ([*LIGHT, "--set", "noise=0.7"], "", "noise is 0.7 on host 1, 0.8 on host 0"),
+    "another number of hosts": ([*LIGHT, "--hosts", "3"], "", "--hosts is 3 on host 1, 2 on host 0"),
+    "another version": (LIGHT, "hosts.versions = lambda: {'jax': '0.1'}", 'jax is "0.1" on host 1'),
+    "another file": (
+        STAR,
+        "config.checksum = lambda field, file: 'f' * 64",
+        "host 1: dataset: '{data}' was changed: its sha256 is ffffffffffff…, the run has",
+    ),
+}
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_hosts_that_do_not_agree_are_refused_on_all(other, tmp_path):
+    words, patch, line = OTHERS[other]
+    first, port = STAR if other == "another file" else LIGHT, free_port()
+    out = ["--out", str(tmp_path / "run"), "-q"]
+    both = [
+        started(["run", *first, *out], 0, port),
+        started(["run", *words, *out], 1, port, program=[sys.executable, "-c", PATCHED.format(patch=patch)]),
+    ]
+    for process in both:
+        code, _, complaint = ended(process)
+        assert code == 2, complaint
+        assert line.format(data=FOLDER / "data.npz") in complaint
         assert complaint.count("\n") == 1
 
 

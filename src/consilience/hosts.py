@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Int
 
 from consilience.errors import InputError
+from consilience.provenance import versions
 
 HEARTBEAT = 30  # seconds without a sign of life after which a host counts as lost
 FAREWELL = 600  # seconds that hosts wait for the first one to draw its figures
@@ -89,6 +90,8 @@ def join(meeting: Meeting) -> None:
         heartbeat_timeout_seconds=HEARTBEAT,
         shutdown_timeout_seconds=FAREWELL,
     )
+    agree("--hosts", {"--hosts": meeting.hosts})
+    agree("versions", versions())
 
 
 def leave() -> None:
