@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: run test lint types unit bench clean help
+.PHONY: run test lint types unit bench soak clean help
 
 help:  ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -26,6 +26,14 @@ unit: $(VENV)/dev.stamp
 
 bench: $(VENV)/bench.stamp  ## every benchmark, printed as tables
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+SEED ?= 1
+FUZZ_CASES ?= 20000
+REFERENCE_CASES ?= 5000
+
+soak: $(VENV)/dev.stamp  ## the machines that look for mistakes, at length (about an hour; SEED=2 for other cases)
+	@$(BIN)/python tests/soak_fuzz.py --cases $(FUZZ_CASES) --seed $(SEED) --jobs 2
+	@$(BIN)/python tests/soak_reference.py --cases $(REFERENCE_CASES)
 
 clean:  ## remove the environment and the caches (runs are kept)
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis
