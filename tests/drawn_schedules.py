@@ -18,7 +18,7 @@ from consilience.network import (
     Unheard,
     from_matrix,
 )
-from consilience.network.schedule import Most
+from consilience.network.schedule import Most, within
 from consilience.streams import stream
 
 
@@ -86,7 +86,7 @@ def _clocks(rng, agents, turns, room):
     durations = np.round(tick * rng.choice([1, 1, 1.3, 2, 2.5, 4], agents), 6)
     delay = np.round(tick * rng.choice([0, 0, 0.3, 1, 2.2, 3], (agents, agents)), 6) * rng.integers(2)
     staleness = float(rng.choice([np.round(1.5 * tick, 6), np.round(4 * tick, 6), np.inf]))
-    presence = Presence(agents, 3, 2, int(rng.integers(100))) if rng.integers(2) else None
+    presence = Presence(agents, 3, 2, int(rng.integers(3))) if rng.integers(2) else None
     schedule = Asynchronous(from_matrix(W), durations, delay, staleness, tick, presence)
     there = [presence.at(n) if presence else np.ones(agents, bool) for n in range(turns + 1)]
     exact = map(reference.as_fractions, (durations, delay))
@@ -123,17 +123,18 @@ def packed(turn):
 
 
 def _lossy(rng, schedule, understood):
-    probability, seed = float(rng.choice([0.0, 0.2, 0.7])), int(rng.integers(100))
+    probability, seed = float(rng.choice([0.0, 0.2, 0.7])), int(rng.integers(3))
+    layer = sum(isinstance(each, Lossy) for each in within(schedule))
     lost = []
     for number, turn in enumerate(understood, 1):
         order = reference.plain(schedule.turn(number))  # which message has which number is the schedule's own business
-        draws = stream("loss", seed, number).random(sum(map(len, order.rows.values())))
+        draws = stream("loss", seed, number, layer).random(sum(map(len, order.rows.values())))
         lost.append(reference.lossy(order, draws >= probability)._replace(learners=turn.learners))
     return Lossy(schedule, probability, seed), lost
 
 
 def _churn(rng, schedule, understood):
-    schedule = Churn(schedule, float(rng.choice([1, 3])), float(rng.choice([1, 2])), int(rng.integers(100)))
+    schedule = Churn(schedule, float(rng.choice([1, 3])), float(rng.choice([1, 2])), int(rng.integers(3)))
     there = [schedule.presence.at(number) for number in range(len(understood) + 1)]
     return schedule, list(reference.churn(understood, there))
 

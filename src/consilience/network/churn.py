@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Bool
 
 from consilience.errors import InputError
-from consilience.network.schedule import Schedule
+from consilience.network.schedule import Schedule, within
 from consilience.network.turns import Turn, with_arrived
 from consilience.streams import stream
 
@@ -16,22 +16,24 @@ from consilience.streams import stream
 class Presence:
     """Who is there: agents stay up and down for geometric times with these means, in rounds.
 
+    Of presences that work together, each needs a seed, or a `layer`, of its own.
+
     >>> there = Presence(50, up=10, down=5)
     >>> len(there.at(40)), bool(there.at(0).all())
     (50, True)
     """
 
-    def __init__(self, agents: int, up: float | int, down: float | int, seed: int = 0) -> None:
+    def __init__(self, agents: int, up: float | int, down: float | int, seed: int = 0, layer: int = 0) -> None:
         for name, value in (("up", up), ("down", down)):
             if not value >= 1:
                 raise InputError(f"{name}: must be at least 1 round, got {value:g}")
-        self.agents, self.up, self.down, self.seed = agents, up, down, seed
+        self.agents, self.up, self.down, self.seed, self.layer = agents, up, down, seed, layer
         self._present = [np.ones(agents, bool)]  # before round 1 everybody is there
 
     def at(self, number: int) -> Bool[np.ndarray, "agents"]:
         """Who is there in a round."""
         while len(self._present) <= number:
-            draws = stream("presence", self.seed, len(self._present)).random(self.agents)
+            draws = stream("presence", self.seed, len(self._present), self.layer).random(self.agents)
             now = self._present[-1]
             self._present.append(np.where(now, draws >= 1 / self.up, draws < 1 / self.down))
         return self._present[number]
@@ -55,7 +57,8 @@ class Churn:
 
     def __init__(self, schedule: Schedule, up: float | int, down: float | int, seed: int = 0) -> None:
         self.agents, self.most, self.schedule = schedule.agents, schedule.most, schedule
-        self.presence = Presence(schedule.agents, up, down, seed)
+        layer = sum(getattr(each, "presence", None) is not None for each in within(schedule))
+        self.presence = Presence(schedule.agents, up, down, seed, layer)
         # By the end of each turn, from turn 0: how often everybody was to publish. And how often an agent had really
         # published when it was to do so the k-th time; what it has said at first (k = 0) is its initial belief.
         self._planned, self._published = [np.zeros(self.agents, np.int64)], np.zeros((self.agents, 1), np.int64)

@@ -7,8 +7,8 @@ sequences of turns, over any graph. One rule holds for all: weight that did not 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple, Protocol, runtime_checkable
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import scipy.sparse as sp
@@ -145,6 +145,18 @@ class Gossip:
         return Turn(awake, np.repeat(awake, 2), senders, half, np.zeros(len(senders), np.int32), float(number))
 
 
+def within(schedule: Any) -> Iterator[Any]:
+    """A schedule, the one it is made from, where it is, the one that is made from, and so on.
+
+    >>> from consilience.network import ring
+    >>> [type(each).__name__ for each in within(Unheard(Lossy(Fixed(ring(3)), 0.1)))]
+    ['Unheard', 'Lossy', 'Fixed']
+    """
+    while schedule is not None:
+        yield schedule
+        schedule = getattr(schedule, "schedule", None)
+
+
 class Lossy:
     """Another schedule whose messages are lost, each with the same probability, independently.
 
@@ -162,11 +174,12 @@ class Lossy:
             raise InputError(f"probability: must be at least 0 and below 1, got {probability:g}")
         self.agents, self.most = schedule.agents, schedule.most
         self.schedule, self.probability, self.seed = schedule, probability, seed
+        self._layer = sum(isinstance(each, Lossy) for each in within(schedule))
 
     def turn(self, number: int) -> Turn:
         """What arrived."""
         turn = self.schedule.turn(number)
-        arrived = stream("loss", self.seed, number).random(len(turn.senders)) >= self.probability
+        arrived = stream("loss", self.seed, number, self._layer).random(len(turn.senders)) >= self.probability
         return with_arrived(turn, arrived)
 
 

@@ -21,6 +21,7 @@ from threadpoolctl import threadpool_limits
 from consilience.errors import InputError
 from consilience.network import Network
 from consilience.network.checks import check_connected, check_rows
+from consilience.streams import stream
 from consilience.theory.elimination import eliminate
 
 DENSE_AGENTS = 600  # up to here dense eigenvalues take a fraction of a second and need no care
@@ -212,4 +213,4 @@ def _one_thread() -> threadpool_limits:
 
 def _start(agents: int) -> Float[np.ndarray, "agents"]:
     """A fixed start vector, so that the same network always gives the same digits."""
-    return np.random.default_rng(0).uniform(0.5, 1.5, agents)
+    return stream("start vector", seed=0).uniform(0.5, 1.5, agents)

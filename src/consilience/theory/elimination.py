@@ -16,6 +16,7 @@ from jaxtyping import Float, Int
 from scipy.linalg import solve_triangular
 
 from consilience.errors import InputError
+from consilience.streams import stream
 
 SMALL = 600  # agents that are treated as a dense matrix at once, in their own order
 CORE = 5000  # agents that are left when links abound, at most: a dense matrix of 200 MB
@@ -116,7 +117,7 @@ def _independent(W: Any, last: int) -> Any:
     """Agents of few links, no two of which hear each other: those that come before all their neighbours."""
     n = W.shape[0]
     rank = np.empty(n, np.int64)
-    rank[np.lexsort((np.random.default_rng(n).random(n), _fill(W)))] = np.arange(n)
+    rank[np.lexsort((stream("order of elimination", n).random(n), _fill(W)))] = np.arange(n)
     rank[last] = n
     both = sp.csr_array(W + W.T)
     return np.flatnonzero((rank <= n // 2) & (rank < np.minimum.reduceat(rank[both.indices], both.indptr[:-1])))
