@@ -100,6 +100,12 @@ def read(folder: Path, name: str) -> bytes:
     return content
 
 
+def check(folder: Path) -> None:
+    """Refuse a folder in which a file that the run wrote once and for all is gone, or not as it was written."""
+    for name in facts(folder).get("files", {}):
+        read(folder, name)
+
+
 def check_beside(file: Path) -> None:
     """Refuse a file that lies in a run's folder and is not as the run wrote it; any other file is nobody's."""
     if (file.parent / RUN).is_file() and (file.parent / CONFIG).is_file():

@@ -11,6 +11,7 @@ from pydantic import Field
 from consilience import memory
 from consilience.described import Described, naming
 from consilience.errors import InputError
+from consilience.folder import check_beside
 from consilience.network import (
     Asynchronous,
     Churn,
@@ -78,6 +79,7 @@ class Changes(Described):
         """The schedule over a network."""
         self.check()
         if self.replay is not None:
+            check_beside(self.replay)
             return Replay(network.agents, read_turns(self.replay))
         schedule: Schedule = Fixed(network)
         if self.gossip:

@@ -134,6 +134,7 @@ def carry_on(
     with jax.enable_x64(config.precision == "float64"), ExitStack() as held:
         arms = hosts.on_all(arms_here)
         hosts.from_first(lambda: held.enter_context(locked(folder)))
+        hosts.from_first(lambda: files.check(folder))
         hours = hosts.from_first(lambda: files.facts(folder).get("hours"))
         run = _prepared(config, digest, arms, folder)  # what is refused leaves the folder as it is
         before = hours if isinstance(hours, int | float) else 0.0
@@ -164,13 +165,14 @@ def report(folder: Path, to: Path | None = None) -> dict[str, Any]:
     facts, extent = files.facts(folder), files.extent(folder)
     if extent == NOTHING and (folder / RECORD).exists() and (folder / RECORD).stat().st_size:
         raise InputError(f"record: nothing says how '{folder / RECORD}' should be, no checkpoint and no run.json")
-    shares = json.loads(files.read(folder, SHARES)) if (folder / SHARES).exists() else None
+    module = module_of(config.experiment)
+    shares = json.loads(files.read(folder, SHARES)) if hasattr(module, "shares") else None
     with jax.enable_x64(config.precision == "float64"):
         record = Record.read(folder / RECORD, extent, shares)
         figures = draw(config, record, to / "figures")
         summary: dict[str, Any] = {
             "experiment": config.experiment,
-            **module_of(config.experiment).summarise(config, record),
+            **module.summarise(config, record),
             "figures": [str(file.relative_to(to)) for file in figures],
             **{
                 name: facts[name]
