@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import duckdb
 import jax
@@ -9,12 +10,14 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from safetensors.numpy import load_file
 
 from consilience import run
 from consilience.checkpoint import load_checkpoint, save_checkpoint
 from consilience.data import load_dataset
 from consilience.errors import InputError
 from consilience.experiments import classification, load
+from consilience.network import Fixed, Lossy, star, turns_as_csv
 from consilience.record import Record, RecordWriter
 from consilience.theory_report import describe_turns
 
@@ -123,6 +126,7 @@ def test_a_damaged_checkpoint_is_named(finished, tmp_path, damage):
     elif damage == "garbage":
         file.write_bytes(b"\xff" * 200)
     else:
+        (folder / "run.json").unlink()
         text = (folder / "config.toml").read_text().replace("replicates = 3", "replicates = 4")
         (folder / "config.toml").write_text(text)
     with pytest.raises(InputError, match=r"checkpoint: '.*checkpoint\.safetensors'"):
@@ -133,11 +137,32 @@ def test_a_changed_description_is_not_mixed_in(finished, tmp_path):
     folder = tmp_path / "changed"
     shutil.copytree(finished, folder)
     text = (folder / "config.toml").read_text()
+    for change in (("noise = 0.8", "noise = 0.7"), ("rounds = 37", "rounds = 41"), ("\n", "\r\n")):
+        (folder / "config.toml").write_text(text.replace(*change))
+        for verb in (run.carry_on, run.report):
+            with pytest.raises(InputError, match=r"config\.toml' was changed since the run wrote it"):
+                verb(folder)
     (folder / "config.toml").write_text(text.replace("noise = 0.8", "noise = 0.7"))
+    (folder / "run.json").unlink()
     with pytest.raises(InputError, match=r"config\.toml in .* was changed since"):
         run.carry_on(folder)
-    (folder / "config.toml").write_text(text.replace("rounds = 37", "rounds = 41"))
-    assert run.carry_on(folder)["rounds"] == 41, "going further is no change"
+
+
+def test_a_run_can_go_further(finished, tmp_path):
+    folder, longer = tmp_path / "further", tmp_path / "longer"
+    shutil.copytree(finished, folder)
+    run.extend(folder, 41)
+    assert run.carry_on(folder)["rounds"] == 41
+    assert run.opened(folder).rounds == 41
+    run.begin(load("linear-regression", [*SMALL, "rounds=41"]), longer)
+    run.carry_on(longer)
+    rounds = [Record.read(each / "record.csv").rounds("alone").tolist() for each in (folder, longer)]
+    assert rounds == [[*range(2, 37, 2), 37, 38, 40, 41], [*range(2, 41, 2), 41]]
+    with pytest.raises(InputError, match="rounds: must be at least 41, which have been played, got 40"):
+        run.extend(folder, 40)
+    run.begin(load("theorem-1", ["rounds=20", "replicates=2"]), tmp_path / "spaced")
+    with pytest.raises(InputError, match="rounds: theorem-1 spaces its records by its last round"):
+        run.extend(tmp_path / "spaced", 30)
 
 
 def test_a_record_shorter_than_its_checkpoint_is_named(finished, tmp_path):
@@ -149,15 +174,22 @@ def test_a_record_shorter_than_its_checkpoint_is_named(finished, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "position", ["{}", "[]", "null", '{"round": -1, "record_bytes": 0}', '{"round": 1, "record_bytes": -5}']
+    "position", ["{}", "[]", "null", '{"round": -1, "record": [0, ""]}', '{"round": 1, "record": -5}']
 )
 def test_a_senseless_position_is_named(finished, tmp_path, position):
+    """Also one that has all its checksums."""
     from safetensors.numpy import load_file, save_file
 
     folder = tmp_path / "senseless"
     shutil.copytree(finished, folder)
     file = folder / "checkpoint.safetensors"
-    save_file(load_file(file), file, metadata={"position": position})
+    arrays = load_file(file)
+    save_file(arrays, file, metadata={"position": position})
+    with pytest.raises(InputError, match=r"checkpoint: '.*' cannot be read"):
+        run.carry_on(folder)
+    if not isinstance(json.loads(position), dict):
+        return
+    save_checkpoint(file, arrays, [array for _, array in sorted(arrays.items())], json.loads(position))
     with pytest.raises(InputError, match="checkpoint:"):
         run.carry_on(folder)
 
@@ -188,10 +220,16 @@ def test_only_complete_rounds_are_read(finished, tmp_path):
     assert cut.rounds("cooperating").tolist() == cut.rounds("central").tolist() == whole.rounds("central").tolist()[:-1]
 
 
-def test_a_lost_or_damaged_note_does_not_stop_a_run(finished, tmp_path):
+def test_a_lost_note_does_not_stop_a_run_and_a_damaged_one_can_be_removed(finished, tmp_path):
     folder = tmp_path / "noteless"
     shutil.copytree(finished, folder)
-    (folder / "run.json").write_text("{")
+    text = (folder / "run.json").read_text()
+    for damaged in ("{", text.replace('"status": "finished"', '"status": "stopped"'), text[:-30], "[]", ""):
+        (folder / "run.json").write_text(damaged)
+        for verb in (run.carry_on, run.report):
+            with pytest.raises(InputError, match=r"run: '.*run\.json' is damaged; remove it to go on without"):
+                verb(folder)
+    (folder / "run.json").unlink()
     assert run.carry_on(folder)["rounds"] == 37
 
 
@@ -209,6 +247,8 @@ def test_what_is_not_a_run_is_named(tmp_path):
 
 
 def test_a_run_that_turns_nan_fails_by_name():
+    with pytest.raises(run.RunFailed, match="alone: mse of agent 1 is nan at round 20"):
+        run._refuse_nan("alone", [10, 20], {"mse": np.array([[[1.0, 2.0]], [[3.0, np.nan]]])})
     with pytest.raises(run.RunFailed, match="alone: mse of agent 1 is nan at round 20"):
         run._refuse_nan("alone", [10, 20], {"mse": np.array([[1.0, 2.0], [3.0, np.nan]])})
 
@@ -304,3 +344,191 @@ def test_turns_of_a_run_are_told_and_replayed_as_it_wrote_them(tmp_path):
         describe_turns(str(turns))
     with pytest.raises(InputError, match="was changed since the run wrote it"):
         run.begin(load("changing-rates", [*CHANGING[:-1], again]), tmp_path / "again")
+
+
+def interrupted(folder, settings=(), after=20):
+    run.begin(load("linear-regression", [*SMALL, *settings]), folder)
+    with pytest.raises(Cut):
+        run.carry_on(folder, stop_after(after))
+    return folder
+
+
+def test_any_flipped_byte_of_a_checkpoint_is_found(finished, tmp_path):
+    """Every byte of its header, and some of every array: refused, with the place from which one can carry on."""
+    folder = interrupted(tmp_path / "cut")
+    file = folder / "checkpoint.safetensors"
+    good = file.read_bytes()
+    length = 8 + int.from_bytes(good[:8], "little")
+    shapes = jax.tree.map(np.asarray, load_file(file))
+    for place in [*range(0, length, 7), *range(length, len(good), 131), len(good) - 1]:
+        file.write_bytes(good[:place] + bytes([good[place] ^ 1]) + good[place + 1 :])
+        with pytest.raises(InputError, match=r"checkpoint: '.*' (cannot be read|is damaged|must hold)"):
+            load_checkpoint(file, shapes)
+    with pytest.raises(
+        InputError, match=r"does not have its checksum; remove checkpoint\.safetensors to play it again"
+    ):
+        run.carry_on(folder)
+    file.unlink()
+    run.carry_on(folder)
+    assert (folder / "record.csv").read_bytes() == (finished / "record.csv").read_bytes()
+
+
+def test_the_checkpoint_before_is_kept(finished, tmp_path):
+    folder = interrupted(tmp_path / "cut", after=30)
+    names = {"checkpoint.safetensors", "checkpoint-before.safetensors"}
+    assert names <= {file.name for file in folder.iterdir()}
+    file = folder / "checkpoint.safetensors"
+    file.write_bytes(file.read_bytes()[:-1])
+    with pytest.raises(InputError, match=r"; remove checkpoint\.safetensors to carry on from round 20$"):
+        run.carry_on(folder)
+    file.unlink()
+    run.carry_on(folder)
+    assert (folder / "record.csv").read_bytes() == (finished / "record.csv").read_bytes()
+
+
+def test_a_changed_digit_in_the_record_is_found(finished, tmp_path):
+    folder, whole = interrupted(tmp_path / "cut", after=30), tmp_path / "whole"
+    shutil.copytree(finished, whole)
+    for where, verb in ((folder, run.carry_on), (folder, run.report), (whole, run.report), (whole, run.carry_on)):
+        file = where / "record.csv"
+        good = file.read_bytes()
+        before = {path: path.read_bytes() for path in where.iterdir() if path.is_file()}
+        place = next(n for n in range(len(good) // 3, len(good)) if chr(good[n]).isdigit())
+        file.write_bytes(good[:place] + (b"1" if good[place : place + 1] != b"1" else b"2") + good[place + 1 :])
+        with pytest.raises(InputError, match=r"record: '.*record\.csv' is damaged, its first \d+ bytes"):
+            verb(where)
+        file.write_bytes(good)
+        assert {path: path.read_bytes() for path in where.iterdir() if path.is_file()} == before, "nothing was touched"
+    late = folder / "record.csv"
+    content = late.read_bytes()
+    late.write_bytes(content[:-2] + b"7\n")
+    with pytest.raises(InputError, match=r"; remove checkpoint\.safetensors to carry on from round 20"):
+        run.carry_on(folder)
+
+
+def test_a_finished_run_is_reported_without_its_checkpoints(finished, tmp_path):
+    folder = tmp_path / "light"
+    shutil.copytree(finished, folder)
+    for file in folder.glob("checkpoint*"):
+        file.unlink()
+    assert run.report(folder)["arms"] == json.loads((finished / "summary.json").read_text())["arms"]
+    (folder / "run.json").unlink()
+    with pytest.raises(InputError, match=r"record: nothing says how '.*' should be, no checkpoint and no run\.json"):
+        run.report(folder)
+
+
+OWN = ["dataset=own.csv", "partition.kind=file", "partition.file=owners.txt", "alone=false", "model.hidden=[]"]
+TINY = ["rounds=6", "record_every=1", "checkpoint_every=2", "learner.epochs=1", "learner.batch=2", "samples=1"]
+REPLAYED = ["networks.cooperating.changes.replay=turns.csv", "watched=[]"]
+
+
+@pytest.fixture
+def own_files(tmp_path, monkeypatch):
+    """A table, owners and turns of the user's own, in the present folder."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    rows = [f"{'ab'[k % 2]},{k % 5 == 4:d},{x:.4f},{y:.4f}" for k, (x, y) in enumerate(rng.normal(size=(90, 2)))]
+    (tmp_path / "own.csv").write_text("\n".join(["label,test,x,y", *rows]) + "\n")
+    (tmp_path / "owners.txt").write_text("\n".join(str(k % 9) for k in range(72)) + "\n")
+    (tmp_path / "turns.csv").write_text(turns_as_csv(Lossy(Fixed(star(8, 0.5)), 0.2), 6))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("field", "file", "change"),
+    [
+        ("dataset", "own.csv", (b"\na,", b"\nb,")),
+        ("partition.file", "owners.txt", (b"3\n4", b"4\n3")),
+        ("networks.cooperating.changes.replay", "turns.csv", (b"6,6.0,8,learns", b"6,6.0,7,learns")),
+    ],
+)
+def test_data_is_part_of_what_a_run_is(own_files, field, file, change):
+    """Any file that a run names, changed between a checkpoint and resume, is refused by name."""
+    settings, folder = [*OWN, *TINY, *REPLAYED], own_files / "run"
+    run.begin(load("star-digits", settings), folder)
+    assert field in run.opened(folder).files
+    with pytest.raises(Cut):
+        run.carry_on(folder, stop_after(4))
+    good = (own_files / file).read_bytes()
+    assert change[0] in good
+    (own_files / file).write_bytes(good.replace(*change, 1))
+    with pytest.raises(
+        InputError, match=rf"^{field}: '.*{file}' was changed: its sha256 is [0-9a-f]{{12}}…, the run has"
+    ):
+        run.carry_on(folder)
+    (own_files / file).write_bytes(good)
+    run.carry_on(folder)
+
+
+def test_reports_do_not_need_the_data(own_files):
+    folder = own_files / "run"
+    run.begin(load("star-digits", [*OWN, *TINY, "watched=[]"]), folder)
+    summary = run.carry_on(folder)
+    (own_files / "own.csv").unlink()
+    (own_files / "owners.txt").unlink()
+    again = run.report(folder)
+    assert {k: v for k, v in again.items() if k != "hours"} == {k: v for k, v in summary.items() if k != "hours"}
+    shares = json.loads((folder / "shares.json").read_text())
+    assert shares["label_names"] == ["a", "b"]
+    assert np.array(shares["counts"]).sum() == 72
+
+
+def test_every_field_that_names_a_file_is_known():
+    """A path in a description is a file that is part of the run, or a folder in which files are found."""
+    for model in described_models():
+        for name, info in model.model_fields.items():
+            if info.annotation in (Path, Path | None):
+                assert (info.json_schema_extra or {}).get("names") in ("file", "folder"), f"{model.__name__}.{name}"
+
+
+def described_models():
+    from consilience.described import Described
+
+    def below(model):
+        return {model, *(inner for each in model.__subclasses__() for inner in below(each))}
+
+    return below(Described)
+
+
+def test_a_label_with_a_comma_or_a_line_end_has_its_column(own_files):
+    text = (own_files / "own.csv").read_text().replace("\na,", '\n"a, or A",')
+    (own_files / "own.csv").write_text(text)
+    folder = own_files / "run"
+    run.begin(load("star-digits", [*OWN, *TINY, "watched=['a, or A']"]), folder)
+    with pytest.raises(Cut):
+        run.carry_on(folder, stop_after(4))
+    run.carry_on(folder)
+    assert "confidence_a, or A" in Record.read(folder / "record.csv").columns
+    assert "confidence_a, or A" in pd.read_csv(folder / "record.csv").columns
+    writer = RecordWriter(own_files / "r.csv")
+    writer.append("one", [1], {"x\ny": np.ones((1, 2))})
+    extent = writer.sync()
+    writer.close()
+    again = RecordWriter(own_files / "r.csv", extent)
+    again.append("one", [2], {"x\ny": np.ones((1, 2))})
+    again.close()
+    assert Record.read(own_files / "r.csv").select("one", "x\ny").shape == (2, 2)
+
+
+def test_run_json_says_what_made_the_numbers(finished):
+    facts = json.loads((finished / "run.json").read_text())
+    assert facts["machine"]["cores"] >= 1
+    assert facts["machine"]["processor"]
+    assert len(facts.get("commit", "0" * 40).rstrip("+")) == 40
+
+
+def test_seeds_can_have_rows_of_their_own(finished, tmp_path):
+    """Then the error of an average over agents can be computed; means are those of the other form."""
+    folder = tmp_path / "each"
+    run.begin(load("linear-regression", [*SMALL, "per_seed=true"]), folder)
+    run.carry_on(folder)
+    each, means = (Record.read(place / "record.csv") for place in (folder, finished))
+    assert each.seeds() == [0, 1, 2]
+    assert each.each("alone", "mse").shape == (19, 3, 4)
+    np.testing.assert_allclose(each.select("alone", "mse"), means.select("alone", "mse"), rtol=1e-12)
+    of_agents = each.each("alone", "mse").std(axis=1, ddof=1) / np.sqrt(3)
+    np.testing.assert_allclose(of_agents, means.select("alone", "mse_se"), rtol=1e-9)
+    averages = pd.read_csv(folder / "record.csv").query("arm == 'alone'").groupby(["round", "seed"])["mse"].mean()
+    expected = averages.groupby("round").std() / np.sqrt(3)
+    np.testing.assert_allclose(each.error_of_average("alone", "mse"), expected, rtol=1e-9)
+    assert means.error_of_average("alone", "mse") is None

@@ -94,6 +94,8 @@ def read_header(file: Path) -> Header:
         if len(own) != len(BLANK) or sha256_of(text.replace(own.encode(), BLANK.encode())) != own:
             raise ValueError("its header does not have its checksum")
         position, checksums = json.loads(about["position"]), json.loads(about["checksums"])
+        if not (isinstance(position, dict) and isinstance(checksums, dict)):
+            raise ValueError("its position or its checksums are no table")
         places = {name: tuple(8 + length + end for end in part["data_offsets"]) for name, part in content.items()}
         kinds = {name: (part["dtype"], tuple(part["shape"])) for name, part in content.items()}
         return Header(position, checksums, places, kinds)

@@ -112,6 +112,7 @@ def test_presets_have_the_paper_updates_a_round(name):
         (["learner.initial_sd=-1"], "learner.initial_sd: should be greater than 0, got -1"),
         (["model.kind=cnn", "model.channels=[2,2,2,2]"], "model.channels: 8 × 8 pixels can be halved 3 times, got 4"),
         (["model.hidden=[1000000000,1000000000]"], "parameters: needs about"),
+        ([f"model.hidden=[{10**400}]"], "parameters: needs about"),
         (["model.kind=transformer"], "model: unknown kind 'transformer'"),
         (["partition.kind=dirichlet", "partition.alpha=0"], "partition.alpha: should be greater than 0"),
     ],

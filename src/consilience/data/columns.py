@@ -63,7 +63,7 @@ def read_parquet(file: Path) -> Table:
         _label_place(header)
         require(
             2 * 8 * table.metadata.num_rows * len(header), "unpacked"
-        )  # repeated values take hardly any place in a file
+        )  # what repeats takes hardly any room in a file
         content = dict(zip(header, table.read(), strict=True))
     labels = _parquet_labels(content.pop(LABEL))
     columns = {name: _parquet_numbers(name, column) for name, column in content.items()}

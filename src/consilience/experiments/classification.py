@@ -219,7 +219,8 @@ def setting_of(config: Config) -> Setting:
     else:
         model = mlp(shape, labels, config.model.hidden)
     width = 4 if config.precision == "float32" else 8
-    require(3 * width * model.size, f"model: {model.size:.3g} parameters")
+    size = float(min(model.size, 10**300))  # larger whole numbers are no floats
+    require(3 * width * size, f"model: {size:.3g} parameters")
     return Setting(dataset, partitions, networks, model)
 
 
