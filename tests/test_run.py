@@ -329,7 +329,7 @@ def test_a_run_with_a_damaged_file_is_refused_before_it_is_played(tmp_path, dama
     content = turns.read_bytes()
     turns.write_bytes(content.replace(b"0.5", b"0.4", 1)) if damage == "flip" else turns.unlink()
     before = {file.name: file.read_bytes() for file in folder.iterdir()}
-    with pytest.raises(InputError, match="turns-lossy.csv"):
+    with pytest.raises(InputError, match=r"turns-lossy\.csv"):
         run.carry_on(folder)
     assert {file.name: file.read_bytes() for file in folder.iterdir() if file.name != ".lock"} == before
 

@@ -53,8 +53,11 @@ class Clocks(Described):
 
     def build(self, network: Network, seed: int, presence: Presence | None) -> Schedule:
         """The schedule; the fastest agent's round takes 1 where durations are drawn."""
-        drawn = np.exp(self.spread * stream("durations", seed).standard_normal(network.agents))
-        durations = np.array(self.durations) if self.durations is not None else drawn / drawn.min()
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            drawn = np.exp(self.spread * stream("durations", seed).standard_normal(network.agents))
+            durations = np.array(self.durations) if self.durations is not None else drawn / drawn.min()
+        if not np.isfinite(durations).all():
+            raise InputError(f"spread: is too large, no clock is that slow, got {self.spread:g}")
         tick = float(durations.min()) if self.tick is None else self.tick
         if self.wait:
             durations = np.full_like(durations, durations.max())

@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from consilience import cli_ends, cli_verbs, run
+import typer
+
+from consilience import cli_ends, cli_verbs, provenance, run
 from consilience.data import datasets, sources
 from consilience.errors import InputError
 from consilience.experiments import changing_rates, classification, linear_regression, theorem_1
@@ -35,6 +37,8 @@ def staged(only_begin: bool, real: bool) -> Iterator[None]:
         held.enter_context(mock.patch.object(cli_verbs, "guarded", _nobody_else))
         held.enter_context(mock.patch.object(datasets, "_digits", _digits))
         held.enter_context(mock.patch.object(cli_ends, "_verdict", _verdict))
+        held.enter_context(mock.patch.object(cli_verbs, "app", _command()))
+        held.enter_context(mock.patch.object(provenance, "_commit", _commit))
         held.enter_context(mock.patch.object(cli_ends, "_quiet_libraries", nullcontext))  # a warning is a finding
         if not real:
             for drawn in (report.linear_regression, report.theorem_1, report.changing_rates, report.classification):
@@ -49,6 +53,16 @@ def staged(only_begin: bool, real: bool) -> Iterator[None]:
 
 
 _digits = cache(datasets._digits)
+_commit = cache(provenance._commit)
+_app = cli_verbs.app
+
+
+@cache
+def _command() -> Any:
+    """The command, whose signatures are read once."""
+    return typer.main.get_command(_app)
+
+
 _real_arms = {module: module.arms for module in MODULES}
 _arms: dict[str, Any] = {}
 _simulations: dict[int, tuple[Any, dict[tuple[int, ...], Any]]] = {}
@@ -92,7 +106,7 @@ class _Kept(run.Simulation):
 
 
 def _verdict(error: BaseException) -> tuple[str, int]:
-    """What the command says of an error, except of a mistake of its own, which is raised: where it was is to be seen."""
+    """What the command says of an error; a mistake of its own is raised, so that its place can be seen."""
     message, code = _real_verdict(error)
     if message.startswith(MISTAKE):
         raise error
