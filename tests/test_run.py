@@ -334,6 +334,18 @@ def test_a_run_with_a_damaged_file_is_refused_before_it_is_played(tmp_path, dama
     assert {file.name: file.read_bytes() for file in folder.iterdir() if file.name != ".lock"} == before
 
 
+@pytest.mark.parametrize("note", ["kept", "removed"])
+def test_who_held_what_is_told_as_it_was_written(tmp_path, note):
+    folder = run.begin(load("star-digits"), tmp_path / "run")
+    shares = folder / "shares.json"
+    if note == "removed":
+        (folder / "run.json").unlink()
+    for content in (shares.read_bytes().replace(b"1", b"2", 1), b"{}", b"[]", b"\xff", b"", None):
+        shares.write_bytes(content) if content is not None else shares.unlink()
+        with pytest.raises(InputError, match=r"shares\.json"):
+            run.report(folder)
+
+
 def test_turns_of_a_run_are_told_and_replayed_as_it_wrote_them(tmp_path):
     run.begin(load("changing-rates", CHANGING), tmp_path / "run")
     turns = tmp_path / "run" / "turns-lossy.csv"

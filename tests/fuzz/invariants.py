@@ -289,11 +289,11 @@ def _fill(folder: Path, files: dict[str, Content]) -> None:
 
 
 def _hashes(folder: Path) -> dict[str, str]:
-    """Every file below, by its content; locks aside."""
+    """Every file below, by its content; locks, and what a killed process was writing, aside."""
     found = {}
     for path in sorted(folder.rglob("*")):
         name = str(path.relative_to(folder))
-        if path.name == ".lock":
+        if path.name == ".lock" or path.name.endswith(".part"):
             continue
         if path.is_symlink() or not path.is_file():
             found[name] = "link" if path.is_symlink() else "folder"
