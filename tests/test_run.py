@@ -19,6 +19,7 @@ from consilience.errors import InputError
 from consilience.experiments import classification, load
 from consilience.network import Fixed, Lossy, star, turns_as_csv
 from consilience.record import Record, RecordWriter
+from consilience.theory_report import describe_turns
 
 SMALL = ["rounds=37", "replicates=3", "checkpoint_every=10", "record_every=2", "test_samples=50"]
 
@@ -301,6 +302,60 @@ def test_a_run_whose_data_has_moved_is_told_where(tmp_path, monkeypatch):
     with pytest.raises(InputError, match="data_dir"):
         run.carry_on(tmp_path / "run")
     assert run.carry_on(tmp_path / "run", data_dir=tmp_path / "second")["rounds"] == 2
+
+
+CHANGING = ["rounds=60", "replicates=2", "hypotheses=3", "checkpoint_every=1", "precision=float64"]
+CHANGING += ['networks={lossy={kind="star", edges=2, changes={loss=0.3}}}']
+THEOREM = ["rounds=60", "replicates=2", 'networks={pair={kind="complete", agents=3}}', "checkpoint_every=1"]
+
+
+@pytest.mark.parametrize(("name", "settings"), [("changing-rates", CHANGING), ("theorem-1", THEOREM)])
+def test_an_interrupted_run_can_be_reported(tmp_path, name, settings):
+    folder = tmp_path / "cut"
+    run.begin(load(name, settings), folder)
+    with pytest.raises(run.Stopped):
+        run.carry_on(folder, stop=lambda: True)
+    summary = run.report(folder)
+    done = int(Record.read(folder / "record.csv").columns["round"].max())
+    assert done < 60
+    assert summary.get("rounds", done) == done
+
+
+@pytest.mark.parametrize("damage", ["flip", "remove"])
+def test_a_run_with_a_damaged_file_is_refused_before_it_is_played(tmp_path, damage):
+    folder = tmp_path / "cut"
+    run.begin(load("changing-rates", CHANGING), folder)
+    turns = folder / "turns-lossy.csv"
+    content = turns.read_bytes()
+    turns.write_bytes(content.replace(b"0.5", b"0.4", 1)) if damage == "flip" else turns.unlink()
+    before = {file.name: file.read_bytes() for file in folder.iterdir()}
+    with pytest.raises(InputError, match=r"turns-lossy\.csv"):
+        run.carry_on(folder)
+    assert {file.name: file.read_bytes() for file in folder.iterdir() if file.name != ".lock"} == before
+
+
+@pytest.mark.parametrize("note", ["kept", "removed"])
+def test_who_held_what_is_told_as_it_was_written(tmp_path, note):
+    folder = run.begin(load("star-digits"), tmp_path / "run")
+    shares = folder / "shares.json"
+    if note == "removed":
+        (folder / "run.json").unlink()
+    for content in (shares.read_bytes().replace(b"1", b"2", 1), b"{}", b"[]", b"\xff", b"", None):
+        shares.write_bytes(content) if content is not None else shares.unlink()
+        with pytest.raises(InputError, match=r"shares\.json"):
+            run.report(folder)
+
+
+def test_turns_of_a_run_are_told_and_replayed_as_it_wrote_them(tmp_path):
+    run.begin(load("changing-rates", CHANGING), tmp_path / "run")
+    turns = tmp_path / "run" / "turns-lossy.csv"
+    again = f'networks={{a={{kind="star", edges=2, changes={{replay="{turns}"}}}}}}'
+    assert describe_turns(str(turns))["agents"] == 3
+    turns.write_bytes(turns.read_bytes().replace(b"2.0", b"2.5"))
+    with pytest.raises(InputError, match="was changed since the run wrote it"):
+        describe_turns(str(turns))
+    with pytest.raises(InputError, match="was changed since the run wrote it"):
+        run.begin(load("changing-rates", [*CHANGING[:-1], again]), tmp_path / "again")
 
 
 def interrupted(folder, settings=(), after=20):

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from consilience.cli_shared import AsJson, Quiet, Settings, complaints, print_json, say, show
+from consilience.cli_shared import AsJson, Quiet, Settings, complaints, print_json, progressing, say, show
 from consilience.errors import InputError
 from consilience.stopping import unwinding
 
@@ -44,7 +44,8 @@ def fetch_data(
         TextColumn("files  {task.description}", markup=False),
         TimeElapsedColumn(),
     )
-    with unwinding(), Progress(*columns, console=complaints, disable=quiet or as_json) as bar:
+    bar = Progress(*columns, console=complaints, disable=quiet or as_json)
+    with unwinding(), progressing(bar):
         task = bar.add_task(name, total=len(SOURCES[name].files) if name in SOURCES else None)
         loaded = load_dataset(name, report=lambda what, done: bar.update(task, description=what, completed=done))
     files = {file: str(path) for file, path in (find(name) or {}).items()} if name in SOURCES else {}

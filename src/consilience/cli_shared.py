@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
 from rich.measure import Measurement
+from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
@@ -42,6 +45,17 @@ def show(table: Table, whole: bool = False) -> None:
     """A table, at least as wide as its longest words, or as its longest cells: numbers are never cut off."""
     needs = Measurement.get(screen, screen.options.update(max_width=10_000), table)
     _console(width=max(needs.maximum if whole else needs.minimum, screen.width)).print(table)
+
+
+@contextmanager
+def progressing(bar: Progress) -> Iterator[None]:
+    """Show a bar; where something fails it vanishes, so that the error is all that is said."""
+    with bar:
+        try:
+            yield
+        except BaseException:
+            bar.live.transient = True
+            raise
 
 
 def complain(message: str) -> None:

@@ -22,6 +22,7 @@ from consilience.cli_shared import (
     fail,
     first_line,
     print_json,
+    progressing,
     say,
     show,
 )
@@ -289,7 +290,7 @@ def _carry_on(folder: Path, as_json: bool, quiet: bool, guard: Guard, data_dir: 
             playing.enter_context(asking(lambda: complaints.print("stopping after this round (again: at once) …")))
 
     try:
-        with unwinding(stopped, lambda: runs.note_stopped(folder)), bar, playing:
+        with unwinding(stopped, lambda: runs.note_stopped(folder)), progressing(bar), playing:
             task = bar.add_task("rounds", total=title["rounds"], words="")
             summary = runs.carry_on(folder, on_round, asked, data_dir)
     except (runs.RunFailed, runs.Stopped) as ended:  # the same on all hosts

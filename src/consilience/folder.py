@@ -27,7 +27,7 @@ CONFIG, RUN, RECORD, CHECKPOINT, SUMMARY, SHARES = (
     "summary.json",
     "shares.json",
 )
-OWN = "sha256"  # of run.json: its checksum of everything else in it
+OWN = "sha256"  # in run.json and shares.json: the checksum of everything else in it
 
 
 def new_folder(experiment: str, parent: Path = Path("runs")) -> Path:
@@ -63,21 +63,31 @@ def facts(folder: Path) -> dict[str, Any]:
         return {}
     except (OSError, UnicodeDecodeError):
         text = ""
-    try:
-        known = json.loads(text)
-        if isinstance(known, dict) and known.pop(OWN, None) == _checksum(known):
-            return known
-    except (ValueError, RecursionError):
-        pass
-    raise InputError(
-        f"run: '{folder / RUN}' is damaged; remove it to go on without what it says (command, hours, versions)"
-    )
+    known = _unsealed(text)
+    if known is None:
+        raise InputError(
+            f"run: '{folder / RUN}' is damaged; remove it to go on without what it says (command, hours, versions)"
+        )
+    return known
 
 
 def note(folder: Path, **new: Any) -> None:
     """Add facts to run.json."""
     known = {**facts(folder), **new}
-    write_atomically(folder / RUN, (json.dumps({**known, OWN: _checksum(known)}, indent=2) + "\n").encode())
+    write_atomically(folder / RUN, (json.dumps(_sealed(known), indent=2) + "\n").encode())
+
+
+def write_shares(folder: Path, kept: dict[str, Any]) -> None:
+    """Write who held what; it has a checksum of its own, because run.json may be removed."""
+    write(folder, SHARES, json.dumps(_sealed(kept)).encode())
+
+
+def shares(folder: Path) -> dict[str, Any]:
+    """Who held what."""
+    known = _unsealed(read(folder, SHARES))
+    if known is None:
+        raise InputError(f"run: '{folder / SHARES}' is damaged")
+    return known
 
 
 def write(folder: Path, name: str, content: bytes) -> None:
@@ -96,8 +106,16 @@ def read(folder: Path, name: str) -> bytes:
         raise InputError(f"run: cannot read '{folder / name}': {error.strerror}") from None
     known = facts(folder).get("files", {})
     if name in known and sha256_of(content) not in known[name]:
-        raise InputError(f"run: '{folder / name}' was changed since the run wrote it, or is damaged")
+        raise InputError(
+            f"run: '{folder / name}' was changed since the run wrote it, or is damaged: {RUN} has another checksum"
+        )
     return content
+
+
+def check(folder: Path) -> None:
+    """Refuse a folder in which a file that the run wrote once and for all is gone, or not as it was written."""
+    for name in facts(folder).get("files", {}):
+        read(folder, name)
 
 
 def check_beside(file: Path) -> None:
@@ -136,6 +154,21 @@ def way_out(folder: Path) -> str:
             pass
     names = [file.name for file in (last, older) if file.exists()]
     return f"remove {' and '.join(names)} to play it again from the start" if names else "begin it anew"
+
+
+def _sealed(known: dict[str, Any]) -> dict[str, Any]:
+    return {**known, OWN: _checksum(known)}
+
+
+def _unsealed(text: str | bytes) -> dict[str, Any] | None:
+    """What was sealed; nothing where it is damaged."""
+    try:
+        known = json.loads(text)
+        if isinstance(known, dict) and known.pop(OWN, None) == _checksum(known):
+            return known
+    except (ValueError, RecursionError):
+        pass
+    return None
 
 
 def _checksum(known: dict[str, Any]) -> str:

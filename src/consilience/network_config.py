@@ -11,6 +11,7 @@ from pydantic import Field
 from consilience import memory
 from consilience.described import Described, naming
 from consilience.errors import InputError
+from consilience.folder import check_beside
 from consilience.network import (
     Asynchronous,
     Churn,
@@ -52,8 +53,11 @@ class Clocks(Described):
 
     def build(self, network: Network, seed: int, presence: Presence | None) -> Schedule:
         """The schedule; the fastest agent's round takes 1 where durations are drawn."""
-        drawn = np.exp(self.spread * stream("durations", seed).standard_normal(network.agents))
-        durations = np.array(self.durations) if self.durations is not None else drawn / drawn.min()
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            drawn = np.exp(self.spread * stream("durations", seed).standard_normal(network.agents))
+            durations = np.array(self.durations) if self.durations is not None else drawn / drawn.min()
+        if not np.isfinite(durations).all():
+            raise InputError(f"spread: is too large, no clock is that slow, got {self.spread:g}")
         tick = float(durations.min()) if self.tick is None else self.tick
         if self.wait:
             durations = np.full_like(durations, durations.max())
@@ -78,6 +82,7 @@ class Changes(Described):
         """The schedule over a network."""
         self.check()
         if self.replay is not None:
+            check_beside(self.replay)
             return Replay(network.agents, read_turns(self.replay))
         schedule: Schedule = Fixed(network)
         if self.gossip:

@@ -8,7 +8,6 @@ every round), `checkpoint.safetensors` (where it stands, and the one before), an
 
 from __future__ import annotations
 
-import json
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -32,7 +31,7 @@ from consilience.engines.simulate import Simulation
 from consilience.errors import InputError
 from consilience.experiments import described, load, module_of
 from consilience.files import sha256_of, write_atomically
-from consilience.folder import CHECKPOINT, CONFIG, RECORD, SHARES, SUMMARY, locked, new_folder
+from consilience.folder import CHECKPOINT, CONFIG, RECORD, SUMMARY, locked, new_folder
 from consilience.network import Network, turns_as_csv
 from consilience.provenance import provenance
 from consilience.record import NOTHING, Extent, Record, RecordWriter
@@ -77,7 +76,7 @@ def begin(config: RunConfig, folder: Path | None = None) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     try:
         if kept is not None:
-            files.write(folder, SHARES, json.dumps(kept).encode())
+            files.write_shares(folder, kept)
         for name, arm in arms.items():
             if not isinstance(arm.hears, Network):
                 files.write(folder, f"turns-{name}.csv", turns_as_csv(arm.hears, config.rounds).encode())
@@ -134,6 +133,7 @@ def carry_on(
     with jax.enable_x64(config.precision == "float64"), ExitStack() as held:
         arms = hosts.on_all(arms_here)
         hosts.from_first(lambda: held.enter_context(locked(folder)))
+        hosts.from_first(lambda: files.check(folder))
         hours = hosts.from_first(lambda: files.facts(folder).get("hours"))
         run = _prepared(config, digest, arms, folder)  # what is refused leaves the folder as it is
         before = hours if isinstance(hours, int | float) else 0.0
@@ -164,13 +164,14 @@ def report(folder: Path, to: Path | None = None) -> dict[str, Any]:
     facts, extent = files.facts(folder), files.extent(folder)
     if extent == NOTHING and (folder / RECORD).exists() and (folder / RECORD).stat().st_size:
         raise InputError(f"record: nothing says how '{folder / RECORD}' should be, no checkpoint and no run.json")
-    shares = json.loads(files.read(folder, SHARES)) if (folder / SHARES).exists() else None
+    module = module_of(config.experiment)
+    shares = files.shares(folder) if hasattr(module, "shares") else None
     with jax.enable_x64(config.precision == "float64"):
         record = Record.read(folder / RECORD, extent, shares)
         figures = draw(config, record, to / "figures")
         summary: dict[str, Any] = {
             "experiment": config.experiment,
-            **module_of(config.experiment).summarise(config, record),
+            **module.summarise(config, record),
             "figures": [str(file.relative_to(to)) for file in figures],
             **{
                 name: facts[name]

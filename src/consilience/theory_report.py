@@ -12,6 +12,7 @@ from rich.table import Table
 from consilience import memory
 from consilience.config import read_toml, validate
 from consilience.errors import InputError, brief, suggestion
+from consilience.folder import check_beside
 from consilience.network import Network, Replay, check, read_network, read_turns
 from consilience.network.files import SUFFIXES
 from consilience.network_config import NETWORKS
@@ -87,6 +88,7 @@ def describe(network: Network, rounds: int = 1000) -> dict[str, Any]:
 
 def describe_turns(file: str, model: Path | None = None) -> dict[str, Any]:
     """What the recorded turns of a run made of everybody's evidence; with a model of hypotheses, the rate too."""
+    check_beside(Path(file))
     turns = read_turns(file)
     if not turns:
         raise InputError(f"turns: '{file}' has no rounds")

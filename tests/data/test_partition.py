@@ -70,6 +70,36 @@ def test_bad_partitions_are_named():
         by_label(labels, {0: [1, 0, 1], 1: [1], 2: [0]}, 2)
 
 
+@pytest.mark.parametrize("agents", [0, -1])
+@pytest.mark.parametrize(
+    "deal",
+    [
+        lambda agents: iid(3, agents),
+        lambda agents: by_label(np.arange(3), {0: [0], 1: [0], 2: [0]}, agents),
+        lambda agents: dirichlet(np.arange(3), agents, 1.0),
+        lambda agents: shards(np.arange(3), agents, 1),
+        lambda agents: by_feature(np.zeros((3, 1)), agents, 0),
+    ],
+)
+def test_there_must_be_somebody(deal, agents):
+    with pytest.raises(InputError, match=f"partition: agents must be at least 1, got {agents}"):
+        deal(agents)
+
+
+@pytest.mark.parametrize(
+    ("deal", "message"),
+    [
+        (lambda: shards(np.arange(3), 2, 0), "each must be at least 1, got 0"),
+        (lambda: by_label(np.arange(1), {0: []}, 1), "label 0 has no holder"),
+        (lambda: by_label(np.arange(1), {0: [3]}, 2), "label 0 names agent 3, there are agents 0 to 1"),
+        (lambda: by_feature(np.zeros((0, 2)), 2, 0), "there are no examples to divide"),
+    ],
+)
+def test_pieces_and_holders_that_cannot_be_are_named(deal, message):
+    with pytest.raises(InputError, match=message):
+        deal()
+
+
 @pytest.mark.parametrize("alpha", [0.0, -1.0, float("nan"), float("inf"), 1e308])
 def test_alphas_without_a_distribution_are_refused(alpha):
     with pytest.raises(InputError, match="partition: alpha must be above 0 and at most 1e\\+100"):

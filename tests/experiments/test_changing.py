@@ -71,6 +71,7 @@ def test_who_does_not_wait_gets_further_in_the_same_time(tmp_path):
     [
         (["changes.gossip=edge", "changes.clocks.spread=1"], "changes: gossip and clocks exclude each other"),
         (["changes.loss=1"], "loss: should be less than 1"),
+        (["changes.clocks.spread=1e300"], "spread: is too large"),
         (["changes.clocks.tick=9", "changes.clocks.spread=0"], "tick: must be above 0 and at most"),
         (["changes.replay=nowhere.csv"], "turns: cannot read '.*nowhere.csv'"),
         (["kind=rotating-star", "edges=10", "laziness=0.5"], "laziness: a rotating star has its own turns"),

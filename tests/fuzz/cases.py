@@ -11,7 +11,7 @@ import numpy as np
 import tomli_w
 import typer
 
-from consilience import cli
+from consilience import cli_verbs
 from consilience.experiments import EXPERIMENTS
 from consilience.network_config import NETWORKS
 
@@ -130,7 +130,7 @@ def _verbs() -> dict[tuple[str, ...], list[Any]]:
         if not hasattr(command, "commands"):
             found[before] = list(command.params)
 
-    walk(typer.main.get_command(cli.app), ())
+    walk(typer.main.get_command(cli_verbs.app), ())
     return found
 
 

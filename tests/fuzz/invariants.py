@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from consilience import cli
 
-from .stage import staged
+from .stage import MISTAKE, staged
 
 SECONDS = 20  # of processor time, that a case may take
 GROWTH = 2 << 20  # kB, that a case may add to the largest memory this process ever had
@@ -131,6 +131,8 @@ def _broken(case: Case, ending: Ending) -> Iterator[Finding]:
         yield Finding(f"code {code!r}: {verb}", err)
     if "Traceback" in err or "Traceback" in out:
         yield Finding(f"traceback printed: {verb} {_normal(err[-80:])}", err)
+    if MISTAKE in err:
+        yield Finding(f"a mistake: {verb} {_normal(err)[:120]}", err)
     helped = code == 2 and not err and "Usage" in out  # no command was given: the help
     *progress, last = err.removesuffix("\n").split("\n")
     if code != 0 and progress and last.startswith("error: ") and all(BAR.search(line) for line in progress):
@@ -287,11 +289,11 @@ def _fill(folder: Path, files: dict[str, Content]) -> None:
 
 
 def _hashes(folder: Path) -> dict[str, str]:
-    """Every file below, by its content; locks aside."""
+    """Every file below, by its content; locks, and what a killed process was writing, aside."""
     found = {}
     for path in sorted(folder.rglob("*")):
         name = str(path.relative_to(folder))
-        if path.name == ".lock":
+        if path.name == ".lock" or path.name.endswith(".part"):
             continue
         if path.is_symlink() or not path.is_file():
             found[name] = "link" if path.is_symlink() else "folder"

@@ -7,20 +7,23 @@ and the same files; figures are drawn but not written as pictures, except where 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
 from functools import cache
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from consilience import cli, run
+import typer
+
+from consilience import cli_ends, cli_verbs, provenance, run
 from consilience.data import datasets, sources
 from consilience.errors import InputError
 from consilience.experiments import changing_rates, classification, linear_regression, theorem_1
 
 MODULES = (linear_regression, theorem_1, changing_rates, classification)
 KEPT = 24
+MISTAKE = "a mistake in consilience itself"  # how the command begins a line that hides a traceback
 
 
 @contextmanager
@@ -31,8 +34,12 @@ def staged(only_begin: bool, real: bool) -> Iterator[None]:
     with ExitStack() as held:
         for way in ("_from_mirrors", "_from_npm", "_from_debian"):
             held.enter_context(mock.patch.object(sources, way, _no_download))
-        held.enter_context(mock.patch.object(cli, "guarded", _nobody_else))
+        held.enter_context(mock.patch.object(cli_verbs, "guarded", _nobody_else))
         held.enter_context(mock.patch.object(datasets, "_digits", _digits))
+        held.enter_context(mock.patch.object(cli_ends, "_verdict", _verdict))
+        held.enter_context(mock.patch.object(cli_verbs, "app", _command()))
+        held.enter_context(mock.patch.object(provenance, "_commit", _commit))
+        held.enter_context(mock.patch.object(cli_ends, "_quiet_libraries", nullcontext))  # a warning is a finding
         if not real:
             for drawn in (report.linear_regression, report.theorem_1, report.changing_rates, report.classification):
                 held.enter_context(mock.patch.object(drawn, "finish", _not_drawn))
@@ -41,14 +48,25 @@ def staged(only_begin: bool, real: bool) -> Iterator[None]:
                 held.enter_context(mock.patch.object(module, "arms", _arms_of(module)))
             held.enter_context(mock.patch.object(run, "Simulation", _Kept))
         if only_begin:
-            held.enter_context(mock.patch.object(cli, "_carry_on", return_value=0))
+            held.enter_context(mock.patch.object(cli_verbs, "_carry_on", return_value=0))
         yield
 
 
 _digits = cache(datasets._digits)
+_commit = cache(provenance._commit)
+_app = cli_verbs.app
+
+
+@cache
+def _command() -> Any:
+    """The command, whose signatures are read once."""
+    return typer.main.get_command(_app)
+
+
 _real_arms = {module: module.arms for module in MODULES}
 _arms: dict[str, Any] = {}
-_simulations: dict[int, tuple[Any, Any]] = {}
+_simulations: dict[int, tuple[Any, dict[tuple[int, ...], Any]]] = {}
+_real_verdict = cli_ends._verdict
 
 
 def _arms_of(module: Any) -> Callable[[Any], Any]:
@@ -76,16 +94,23 @@ def _arms_of(module: Any) -> Callable[[Any], Any]:
 
 
 class _Kept(run.Simulation):
-    """A simulation that is made once for an arm."""
+    """A simulation that is made once for an arm and its seeds."""
 
-    def __new__(cls, arm: Any) -> Any:
-        if id(arm) not in _simulations:
-            _simulations[id(arm)] = arm, super().__new__(cls)
-        return _simulations[id(arm)][1]
+    def __new__(cls, arm: Any, seeds: Sequence[int]) -> Any:
+        kept = _simulations.setdefault(id(arm), (arm, {}))[1]
+        return kept.setdefault(tuple(seeds), super().__new__(cls))
 
-    def __init__(self, arm: Any) -> None:
-        if not hasattr(self, "arm"):
-            super().__init__(arm)
+    def __init__(self, arm: Any, seeds: Sequence[int]) -> None:
+        if not hasattr(self, "_play"):
+            super().__init__(arm, seeds)
+
+
+def _verdict(error: BaseException) -> tuple[str, int]:
+    """What the command says of an error; a mistake of its own is raised, so that its place can be seen."""
+    message, code = _real_verdict(error)
+    if message.startswith(MISTAKE):
+        raise error
+    return message, code
 
 
 def _not_drawn(figure: Any, caption: str, file: Path) -> Path:

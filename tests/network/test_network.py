@@ -131,7 +131,9 @@ def test_broken_assumptions_are_named(rows, message):
         check(from_matrix(rows))
 
 
-@pytest.mark.parametrize("rows", [[[1.0, 0.0]], [1.0], [], [[1, 2], [3]], [["a", "b"], ["c", "d"]]])
+@pytest.mark.parametrize(
+    "rows", [[[1.0, 0.0]], [1.0], [], [[1, 2], [3]], [["a", "b"], ["c", "d"]], [[1j]], [[None, {}]]]
+)
 def test_what_is_not_a_square_matrix_is_refused(rows):
     with pytest.raises(InputError, match="W: must be a square matrix"):
         from_matrix(rows)

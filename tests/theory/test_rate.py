@@ -187,6 +187,26 @@ def test_bad_likelihoods_are_named(change, message):
         finite_information([[[0.5, 0.5], [change, 0.5]]], truth=0)
 
 
+@pytest.mark.parametrize(
+    ("tables", "truth", "message"),
+    [
+        ([[[0.5, 0.5], [0.9, 0.1]]], 2, "truth: must be a hypothesis from 0 to 1, got 2"),
+        ([[[0.5, 0.5], [0.9, 0.1]]], -1, "truth: must be a hypothesis from 0 to 1, got -1"),
+        (np.ones((0, 2, 1)), 0, "likelihoods: must be agents × hypotheses × outcomes, some of each, got 0 × 2 × 1"),
+        ([0.5, 0.5], 0, "likelihoods: must be agents × hypotheses × outcomes, some of each, got 2"),
+    ],
+)
+def test_tables_and_truths_that_cannot_be_are_named(tables, truth, message):
+    with pytest.raises(InputError, match=message):
+        finite_information(tables, truth)
+
+
+def test_information_is_never_below_0_and_nobody_has_none():
+    assert finite_information([[[0.5, 0.5], [0.5 + 1e-9, 0.5 + 1e-9]]], 0).tolist() == [[0.0, 0.0]]
+    with pytest.raises(InputError, match="no hypothesis can be told"):
+        rate(np.ones(0), np.ones((0, 2)), 0)
+
+
 def test_laziness_slows_by_its_share():
     network = grid(3, 3)
     slow = Network(lazy(network.W, 0.5))

@@ -42,6 +42,7 @@ def iid(examples: int, agents: int, seed: int = 0) -> Partition:
     >>> sorted(iid(10, 4).sizes().tolist())
     [2, 2, 3, 3]
     """
+    _check_agents(agents)
     owner = np.empty(examples, dtype=np.int64)
     owner[stream("partition", seed).permutation(examples)] = np.arange(examples) * agents // max(examples, 1)
     return _checked(owner, agents)
@@ -56,7 +57,10 @@ def by_label(
     >>> by_label(labels, {0: [1, 2], 1: [1, 2], 2: [0]}, agents=3).sizes().tolist()
     [2, 2, 2]
     """
+    _check_agents(agents)
     for label, who in holders.items():
+        if outside := [agent for agent in who if not 0 <= agent < agents]:
+            raise InputError(f"partition: label {label} names agent {outside[0]}, there are agents 0 to {agents - 1}")
         if len(set(who)) < len(who):
             twice = next(agent for agent in who if list(who).count(agent) > 1)
             raise InputError(f"partition: agent {twice} is named twice as a holder of label {label}")
@@ -64,7 +68,8 @@ def by_label(
     rng = stream("partition", seed)
     groups: dict[tuple[int, ...], list[int]] = {}
     for label, who in holders.items():
-        groups.setdefault(tuple(who), []).append(label)
+        if who:
+            groups.setdefault(tuple(who), []).append(label)
     for who, held in groups.items():
         mine = rng.permutation(np.flatnonzero(np.isin(labels, held)))
         owner[mine] = np.asarray(who)[np.arange(len(mine)) * len(who) // max(len(mine), 1)]
@@ -78,6 +83,7 @@ def dirichlet(labels: Int[np.ndarray, "examples"], agents: int, alpha: float, se
 
     Drawn again (at most 1,000 times) until every agent holds something.
     """
+    _check_agents(agents)
     if not 0 < alpha <= LARGEST_ALPHA:
         raise InputError(f"partition: alpha must be above 0 and at most {LARGEST_ALPHA:g}, got {alpha:g}")
     if agents > len(labels):
@@ -98,6 +104,9 @@ def dirichlet(labels: Int[np.ndarray, "examples"], agents: int, alpha: float, se
 
 def shards(labels: Int[np.ndarray, "examples"], agents: int, each: int = 2, seed: int = 0) -> Partition:
     """Sorted by label, cut into agents × each pieces, `each` pieces for every agent at random (McMahan et al. 2017)."""
+    _check_agents(agents)
+    if each < 1:
+        raise InputError(f"partition: each must be at least 1, got {each}")
     if agents * each > len(labels):
         raise InputError(f"partition: {len(labels)} examples cannot be cut into {agents} × {each} pieces")
     order = np.argsort(labels, kind="stable")
@@ -110,6 +119,9 @@ def shards(labels: Int[np.ndarray, "examples"], agents: int, each: int = 2, seed
 
 def by_feature(inputs: np.ndarray, agents: int, feature: int) -> Partition:
     """Sorted by one feature and cut into equal shares: agents that see different parts of the input space."""
+    _check_agents(agents)
+    if not len(inputs):
+        raise InputError("partition: there are no examples to divide")
     flat = inputs.reshape(len(inputs), -1)
     if not 0 <= feature < flat.shape[1]:
         raise InputError(f"partition: feature must be 0 to {flat.shape[1] - 1}, got {feature}")
@@ -132,6 +144,11 @@ def from_file(file: Path, examples: int, agents: int) -> Partition:
         if len(owners) != examples:
             raise InputError(f"must name an owner for each of {examples} examples, got {len(owners)}")
     return _checked(np.array(owners, dtype=np.int64), agents)
+
+
+def _check_agents(agents: int) -> None:
+    if agents < 1:
+        raise InputError(f"partition: agents must be at least 1, got {agents}")
 
 
 def _checked(owner: Int[np.ndarray, "examples"], agents: int) -> Partition:

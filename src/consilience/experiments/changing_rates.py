@@ -122,26 +122,27 @@ def summarise(config: Config, record: Record) -> dict[str, Any]:
     theory = predict(config)
     return {
         "replicates": config.replicates,
-        "rounds": config.rounds,
+        "rounds": min(int(record.rounds(name)[-1]) for name in record.arms()),
         "networks": {name: _summarise(record, name, theory[name]) for name in record.arms()},
     }
 
 
 def _summarise(record: Record, name: str, theory: Prediction) -> dict[str, Any]:
     measured = record.select(name, "log_ratio")
+    exact = theory.exact[: len(measured)]  # as far as it has been played
     row = {
         "agents": theory.agents,
         "K_of_W": theory.K_of_W,
         "K_realised": theory.K,
         "rate_measured": float(measured[-1].mean()),
         "measured_over_realised": float(measured[-1].mean() / theory.K) if theory.K else None,
-        "worst_difference_of_any_agent": _worst(measured[-1], theory.exact[-1]),
+        "worst_difference_of_any_agent": _worst(measured[-1], exact[-1]),
         "realised_centrality": theory.centrality.tolist(),
         "mixing_window": theory.window,
     }
     if "log_ratio_se" in record.columns:  # with several seeds
         error = record.select(name, "log_ratio_se")
-        off = np.abs(measured - theory.exact) / np.maximum(error, 1e-300)
+        off = np.abs(measured - exact) / np.maximum(error, 1e-300)
         row["worst_in_standard_errors"] = float(off[error > 0].max(initial=0))
     return row
 

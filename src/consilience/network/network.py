@@ -70,11 +70,15 @@ def from_matrix(rows: Any, name: str = "matrix", names: Sequence[str] = ()) -> N
     >>> from_matrix([[0.5, 0.5], [0.25, 0.75]]).neighbours(1)
     [0, 1]
     """
-    if not sp.issparse(rows):
-        try:
-            rows = np.asarray(rows, dtype=np.float64)
-        except ValueError:
-            raise InputError("W: must be a square matrix of numbers, got rows of different lengths or text") from None
+    try:
+        rows = rows if sp.issparse(rows) else np.asarray(rows)
+        if rows.dtype.kind == "c":
+            raise InputError("W: must be a square matrix of real numbers, got complex ones")
+        rows = rows.astype(np.float64)
+    except (ValueError, TypeError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError("W: must be a square matrix of numbers, got rows of different lengths or text") from None
     if rows.ndim != 2 or rows.shape[0] != rows.shape[1] or rows.shape[0] == 0:
         raise InputError(f"W: must be a square matrix, got shape {' × '.join(map(str, rows.shape))}")
     return Network(rows, name, tuple(names))

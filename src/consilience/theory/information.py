@@ -31,9 +31,15 @@ def finite_information(likelihoods: ArrayLike, truth: int, samples: int = 1) -> 
     [[0.0, 0.5108]]
     """
     tables = np.asarray(likelihoods, dtype=np.float64)
+    if tables.ndim != 3 or not tables.size:
+        shape = " × ".join(map(str, tables.shape)) or "one number"
+        raise InputError(f"likelihoods: must be agents × hypotheses × outcomes, some of each, got {shape}")
     check_likelihoods(tables)
+    if not 0 <= truth < tables.shape[1]:
+        raise InputError(f"truth: must be a hypothesis from 0 to {tables.shape[1] - 1}, got {truth}")
     true = tables[:, [truth], :]
-    return np.asarray(samples * np.sum(true * (np.log(true) - np.log(tables)), axis=-1))
+    divergence = np.sum(true * (np.log(true) - np.log(tables)), axis=-1)
+    return np.asarray(samples * np.maximum(divergence, 0.0))  # rows sum to 1 but for rounding
 
 
 def gaussian_information(

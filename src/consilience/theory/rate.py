@@ -36,7 +36,7 @@ def rate(v: Float[np.ndarray, "agents"], information: Float[np.ndarray, "agents 
 
 def wrong_hypotheses(information: Float[np.ndarray, "agents hypotheses"]) -> list[int]:
     """The hypotheses outside Θ*: those that at least one agent can tell from the truth."""
-    return [int(k) for k in np.flatnonzero(information.max(axis=0) > 1e-12)]
+    return [int(k) for k in np.flatnonzero(information.max(axis=0, initial=0.0) > 1e-12)]
 
 
 def log_ratio_bound(likelihoods: Float[np.ndarray, "agents hypotheses outcomes"], samples: int = 1) -> float:
