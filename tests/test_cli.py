@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from consilience import cli
+from consilience.strict_json import strict_json
+from consilience.tables import shown
 
 
 @pytest.fixture
@@ -197,8 +199,8 @@ def test_who_holds_what(consilience):
         ),
         (["theory", "ring", "--agents", "1", "--model", "offset.toml"], "offset: must be 1 numbers, got 'a'"),
         (["theory", "ring", "--agents", "1", "--model", "truth.toml"], "truth: must be the number of a hypothesis"),
-        (["theory", "names.toml"], "names: must be a list"),
-        (["theory", "names.csv"], "names: must be one for each of 1 agents"),
+        (["theory", "names.toml"], "names must be a list"),
+        (["theory", "names.csv"], "names must be one for each of 1 agents"),
         (["theory", "huge.toml"], "W: row 0, column 0 must be a number"),
         (["theory", "deep.toml"], "is not TOML"),
         (["theory", "ring", "--agents", "1000000000000"], "agents: should be less than 2147483648"),
@@ -247,7 +249,7 @@ def test_who_holds_what(consilience):
         (["run", "star-digits", "--set", f"watched={'[' * 5000}"], "--set: the value of 'watched' is too long"),
         (["run", "star-digits", "--set", f"rounds={'9' * 5000}"], "--set: the value of 'rounds' is too long a number"),
         (["run", "digits.toml"], "configuration: 'digits.toml' is not TOML"),
-        (["theory", "digits.toml"], "network: 'digits.toml' is not TOML"),
+        (["theory", "digits.toml"], "network: cannot read 'digits.toml': it is not TOML"),
         (["theory", "ring", "--agents", "9" * 5000], "Invalid value for '--agents'"),
         (["theory", "ring", "--agents", "1" + "0" * 19], "agents: should be less than 2147483648, got 1000"),
         (["theory", "grid", "--rows", "2000000000", "--columns", "2000000000"], "links: needs about 2e+12 GB, there"),
@@ -312,20 +314,22 @@ def test_a_name_in_quotes_may_have_an_equals_sign(consilience):
     assert json.loads(out)["networks"]["a=0.1"]["trust"] == 0.3
 
 
-def test_infinity_is_null_in_json_and_a_sign_for_a_person(consilience, tmp_path):
-    (tmp_path / "line.toml").write_text("noise = 1e-200\nsecond_moments = [[[1.0]], [[1.0]]]")
-    words = ("theory", "ring", "--agents", "2", "--model", "line.toml")
-    with np.errstate(all="ignore"):
-        assert json.loads(consilience(*words, "--json")[1])["K"] is None
-        assert "∞" in consilience(*words)[1]
+def test_infinity_is_null_in_json_and_a_sign_for_a_person():
+    assert json.loads(strict_json({"K": np.inf, "rows": [np.nan, 1.5]})) == {"K": None, "rows": [None, 1.5]}
+    assert shown(np.inf) == "∞"
 
 
 def test_names_are_shown_as_they_are(consilience, tmp_path):
-    (tmp_path / "names.csv").write_text("[/b],:smile:\x1b[31m\n0.5,0.5\n0.5,0.5\n")
+    (tmp_path / "names.csv").write_text("[/b],:smile:\n0.5,0.5\n0.5,0.5\n")
     code, out, _ = consilience("theory", "names.csv")
     assert code == 0
     assert "[/b]" in out
-    assert r":smile:\x1b[31m" in out
+    assert ":smile:" in out
+    (tmp_path / "names.csv").write_text("a,\x1b[31m\n0.5,0.5\n0.5,0.5\n")
+    code, _, complaint = consilience("theory", "names.csv")
+    assert code == 2
+    assert r"\x1b[31m" in complaint
+    assert "\x1b[31m" not in complaint
     code, out, _ = consilience(*RUN, "--out", "r [/b] :smile:")
     assert code == 0
     assert "wrote r [/b] :smile:/record.csv" in out

@@ -67,7 +67,7 @@ def test_a_run_stops_after_its_round_and_can_be_resumed(tmp_path):
 
 @pytest.mark.parametrize("ended_by", [KeyboardInterrupt, InputError("no"), MemoryError])
 @pytest.mark.parametrize("there", [True, False])
-def test_a_run_that_does_not_begin_leaves_no_folder(tmp_path, monkeypatch, ended_by, there):
+def test_a_run_that_does_not_begin_leaves_things_as_they_were(tmp_path, monkeypatch, ended_by, there):
     if there:
         (tmp_path / "r").mkdir()
 
@@ -77,7 +77,8 @@ def test_a_run_that_does_not_begin_leaves_no_folder(tmp_path, monkeypatch, ended
     monkeypatch.setattr(linear_regression, "arms", arms)
     with pytest.raises(ended_by if isinstance(ended_by, type) else InputError):
         runs.begin(load("linear-regression"), tmp_path / "r")
-    assert not (tmp_path / "r").exists()
+    assert (tmp_path / "r").exists() == there
+    assert not list(tmp_path.rglob("r/*"))
 
 
 def test_a_folder_that_another_run_took_meanwhile_is_left_alone(tmp_path, monkeypatch):
@@ -101,4 +102,5 @@ def test_a_run_stopped_while_its_folder_is_written_leaves_none(tmp_path, monkeyp
     monkeypatch.setattr(runs, "to_toml", stopped)
     with pytest.raises(KeyboardInterrupt):
         runs.begin(load("linear-regression"), tmp_path / "r")
-    assert not (tmp_path / "r").exists()
+    assert (tmp_path / "r").exists() == there
+    assert not list(tmp_path.rglob("r/*"))
