@@ -55,6 +55,8 @@ def progressing(bar: Progress) -> Iterator[None]:
             yield
         except BaseException:
             bar.live.transient = True
+            bar.live.stop()
+            bar.disable = True  # it would end with a blank line
             raise
 
 

@@ -136,6 +136,12 @@ def test_gaussian_information_by_integration():
     assert gaussian_information([[[a**2 / 3]]], noise, [other - truth], samples=4)[0] == pytest.approx(4 * value)
 
 
+@pytest.mark.parametrize(("noise", "offset"), [(5e-324, 1.0), (5e-324, 0.0), (1.0, 1e200)])
+def test_an_information_that_is_no_number_is_refused(noise, offset):
+    with pytest.raises(InputError, match="for an information that is a number"):
+        gaussian_information([[[1.0]]], noise, [offset])
+
+
 def test_more_trust_is_not_always_better():
     """Only the centre rejects A (gap 0.3), only the edges reject B (gap 0.1): K is best at v₁ = b/(a+b) = 1/4."""
     information = np.zeros((9, 3))

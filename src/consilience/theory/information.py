@@ -53,7 +53,13 @@ def gaussian_information(
     [9.0]
     """
     d = np.asarray(offset, dtype=np.float64)
-    return np.asarray(samples * np.einsum("a,jab,b->j", d, np.asarray(second_moments), d) / (2 * noise**2))
+    with np.errstate(all="ignore"):
+        told = samples * np.einsum("a,jab,b->j", d, np.asarray(second_moments), d) / (2 * np.float64(noise) ** 2)
+    if not np.isfinite(told).all():
+        raise InputError(
+            f"noise: {noise:g} is too small, or the moments too large, for an information that is a number"
+        )
+    return np.asarray(told)
 
 
 def hardest_direction(v: Float[np.ndarray, "agents"], second_moments: ArrayLike) -> Float[np.ndarray, "d"]:
