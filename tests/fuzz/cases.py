@@ -410,16 +410,16 @@ def _process(rng: Rng) -> Case:
 
 
 KINDS: dict[str, tuple[float, Callable[[Rng], Case]]] = {
-    "settings": (24, _settings),
-    "description": (20, _description),
-    "command line": (13, _command_line),
+    "settings": (18, _settings),
+    "description": (16, _description),
+    "command line": (11, _command_line),
     "matrix": (10, _matrix),
     "turns": (6, _turns),
     "model": (8, _model),
     "table": (8, _table),
     "partition": (2, _partition),
-    "run folder": (7, _folder),
-    "data between": (0.6, _data_between),
+    "run folder": (16, _folder),
+    "data between": (5, _data_between),
     "environment": (1, _environment),
     "library": (5, _library),
     "played": (0.3, _played),
