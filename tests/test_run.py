@@ -346,6 +346,24 @@ def test_who_held_what_is_told_as_it_was_written(tmp_path, note):
             run.report(folder)
 
 
+@pytest.mark.parametrize("name", ["figures", "summary.json"])
+def test_a_place_where_nothing_can_be_written_is_named_before_anything_is_played(finished, tmp_path, name):
+    folder = run.begin(load("linear-regression", SMALL), tmp_path / "run")
+    (folder / name).symlink_to("nowhere") if name == "figures" else (folder / name).mkdir()
+    with pytest.raises(InputError, match=name):
+        run.carry_on(folder)
+    assert not (folder / "record.csv").exists()
+    shutil.copytree(finished, tmp_path / "other")
+    with pytest.raises(InputError, match=name):
+        run.report(tmp_path / "other", folder)
+
+
+def test_a_finished_run_is_reported_to_its_end_also_with_an_older_checkpoint(finished, tmp_path):
+    folder = shutil.copytree(finished, tmp_path / "run")
+    (folder / "checkpoint.safetensors").write_bytes((folder / "checkpoint-before.safetensors").read_bytes())
+    assert run.report(folder)["rounds"] == 37
+
+
 def test_turns_of_a_run_are_told_and_replayed_as_it_wrote_them(tmp_path):
     run.begin(load("changing-rates", CHANGING), tmp_path / "run")
     turns = tmp_path / "run" / "turns-lossy.csv"

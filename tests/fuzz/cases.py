@@ -282,7 +282,7 @@ def _folder(rng: Rng) -> Case:
             notes.append(f"{file} removed")
             continue
         else:
-            other = template(pick(rng, tuple(RUNS)), pick(rng, STATES)).get(file, b"")
+            other = template(pick(rng, ("regression", "changing", *DATA)), pick(rng, STATES)).get(file, b"")
             files[file], change = damaged(rng, files[file], other)
             notes.append(f"{file}: {change}")
         hurt[file] = files[file]

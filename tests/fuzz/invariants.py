@@ -214,7 +214,12 @@ def _alone(case: Case) -> tuple[int, str, str]:
         shell = ["sh", "-c", 'exec "$0" "$@" >&-'] if case.process == "closed" else []
         shell = ["sh", "-c", 'exec "$0" "$@" <&-'] if case.process == "no stdin" else shell
         done = subprocess.run(
-            [*shell, *command, *case.words], stdout=full, stderr=subprocess.PIPE, timeout=120, check=False
+            [*shell, *command, *case.words],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            timeout=120,
+            check=False,
+            env={**os.environ, "PYTHONPATH": str(Path(cli.__file__).parents[1])},
         )
     return done.returncode, (done.stdout or b"").decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
 
