@@ -74,7 +74,7 @@ def _settings(rng: Rng) -> Case:
         settings.insert(0, f"network{'s.a' if name != 'linear-regression' else ''}.kind={pick(rng, tuple(NETWORKS))}")
     if chance(rng, 0.1) and name.endswith("digits"):
         settings.insert(0, f"partition.kind={pick(rng, ('iid', 'labels', 'dirichlet', 'shards', 'feature', 'file'))}")
-    if name in LONG and chance(rng, 0.9):
+    if name in LONG and chance(rng, 0.99):
         settings.insert(0, "rounds=12")
     words = [word for text in settings for word in ("--set", text)]
     return _described(rng, name, words)
@@ -97,7 +97,7 @@ def _described(rng: Rng, source: str, words: list[str], files: dict[str, Content
 def _description(rng: Rng) -> Case:
     name = pick(rng, LIGHT if chance(rng, 0.85) else NAMES)
     values = values_of(name)
-    if name in LONG and chance(rng, 0.9):
+    if name in LONG and chance(rng, 0.99):
         values = {**values, "rounds": 12}
     if chance(rng, 0.65):
         values = restructured(rng, values)

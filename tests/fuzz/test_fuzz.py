@@ -7,7 +7,7 @@ from .cases import KINDS, case
 from .invariants import judge
 
 SEED, CASES = 0, 200
-SLOW = {"process", "played", "data between"}  # of these, the long walk
+SLOW = {"process", "played"}  # of these, the long walk
 
 
 @pytest.fixture(scope="module")
