@@ -2,7 +2,7 @@
 
 import pytest
 
-from . import cases, templates
+from . import run_folders, templates
 from .cases import KINDS, case
 from .invariants import judge
 
@@ -21,7 +21,7 @@ def folder(tmp_path_factory):
 def few_runs():
     """One format of data: every run is compiled once more."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (cases, templates):
+        for module in (run_folders, templates):
             patch.setattr(module, "DATA", ("own.csv",))
         yield
 
