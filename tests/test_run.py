@@ -253,6 +253,13 @@ def test_a_run_that_turns_nan_fails_by_name():
         run._refuse_nan("alone", [10, 20], {"mse": np.array([[1.0, 2.0], [3.0, np.nan]])})
 
 
+@pytest.mark.parametrize("values", [[np.inf, 1.0], [np.inf, np.inf], [1e308, 1e308]])
+def test_numbers_beyond_all_bounds_are_named_and_not_warned_of(values):
+    columns = run._over_seeds({"mse": np.array(values).reshape(1, 2, 1)}, [True])
+    with pytest.raises(run.RunFailed, match="a: mse of agent 0 is inf at round 7"):
+        run._refuse_nan("a", [7], columns)
+
+
 def test_the_record_keeps_every_digit(tmp_path):
     values = np.random.default_rng(0).normal(size=(2, 3))
     writer = RecordWriter(tmp_path / "r.csv")

@@ -353,9 +353,10 @@ def _over_seeds(metrics: dict[str, np.ndarray], measured: list[bool]) -> dict[st
     columns: dict[str, np.ndarray] = {}
     for name, values in metrics.items():
         numbers = np.asarray(values)[measured]
-        columns[name] = numbers.mean(axis=1)
-        if (seeds := numbers.shape[1]) > 1:
-            columns[f"{name}_se"] = numbers.std(axis=1, ddof=1) / np.sqrt(seeds)
+        with np.errstate(over="ignore", invalid="ignore"):  # what is no number is refused by name, next
+            columns[name] = numbers.mean(axis=1)
+            if (seeds := numbers.shape[1]) > 1:
+                columns[f"{name}_se"] = numbers.std(axis=1, ddof=1) / np.sqrt(seeds)
     return columns
 
 
