@@ -216,7 +216,8 @@ def _alone(case: Case) -> tuple[int, str, str]:
             check=False,
             env={**os.environ, "PYTHONPATH": str(Path(cli.__file__).parents[1])},
         )
-    return done.returncode, (done.stdout or b"").decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
+    encoding = case.environment.get("PYTHONIOENCODING", "utf-8")
+    return done.returncode, (done.stdout or b"").decode(encoding, "replace"), done.stderr.decode(encoding, "replace")
 
 
 def _fill(folder: Path, files: dict[str, Content]) -> None:
