@@ -253,6 +253,13 @@ def test_a_run_that_turns_nan_fails_by_name():
         run._refuse_nan("alone", [10, 20], {"mse": np.array([[1.0, 2.0], [3.0, np.nan]])})
 
 
+@pytest.mark.parametrize("values", [[np.inf, 1.0], [np.inf, np.inf], [1e308, 1e308]])
+def test_numbers_beyond_all_bounds_are_named_and_not_warned_of(values):
+    columns = run._over_seeds({"mse": np.array(values).reshape(1, 2, 1)}, [True])
+    with pytest.raises(run.RunFailed, match="a: mse of agent 0 is inf at round 7"):
+        run._refuse_nan("a", [7], columns)
+
+
 def test_the_record_keeps_every_digit(tmp_path):
     values = np.random.default_rng(0).normal(size=(2, 3))
     writer = RecordWriter(tmp_path / "r.csv")
@@ -344,6 +351,24 @@ def test_who_held_what_is_told_as_it_was_written(tmp_path, note):
         shares.write_bytes(content) if content is not None else shares.unlink()
         with pytest.raises(InputError, match=r"shares\.json"):
             run.report(folder)
+
+
+@pytest.mark.parametrize("name", ["figures", "summary.json"])
+def test_a_place_where_nothing_can_be_written_is_named_before_anything_is_played(finished, tmp_path, name):
+    folder = run.begin(load("linear-regression", SMALL), tmp_path / "run")
+    (folder / name).symlink_to("nowhere") if name == "figures" else (folder / name).mkdir()
+    with pytest.raises(InputError, match=name):
+        run.carry_on(folder)
+    assert not (folder / "record.csv").exists()
+    shutil.copytree(finished, tmp_path / "other")
+    with pytest.raises(InputError, match=name):
+        run.report(tmp_path / "other", folder)
+
+
+def test_a_finished_run_is_reported_to_its_end_also_with_an_older_checkpoint(finished, tmp_path):
+    folder = shutil.copytree(finished, tmp_path / "run")
+    (folder / "checkpoint.safetensors").write_bytes((folder / "checkpoint-before.safetensors").read_bytes())
+    assert run.report(folder)["rounds"] == 37
 
 
 def test_turns_of_a_run_are_told_and_replayed_as_it_wrote_them(tmp_path):

@@ -27,6 +27,7 @@ CONFIG, RUN, RECORD, CHECKPOINT, SUMMARY, SHARES = (
     "summary.json",
     "shares.json",
 )
+FIGURES = "figures"
 OWN = "sha256"  # in run.json and shares.json: the checksum of everything else in it
 
 
@@ -114,8 +115,18 @@ def read(folder: Path, name: str) -> bytes:
 
 def check(folder: Path) -> None:
     """Refuse a folder in which a file that the run wrote once and for all is gone, or not as it was written."""
+    check_place(folder)
     for name in facts(folder).get("files", {}):
         read(folder, name)
+
+
+def check_place(folder: Path) -> None:
+    """Refuse a folder in which a summary and figures could not be written, before anything is played for them."""
+    figures, summary = folder / FIGURES, folder / SUMMARY
+    if (figures.exists() or figures.is_symlink()) and not figures.is_dir():
+        raise InputError(f"run: '{figures}' must be a folder, figures are drawn there")
+    if summary.is_dir():
+        raise InputError(f"run: '{summary}' must be a file, got a folder")
 
 
 def check_beside(file: Path) -> None:
@@ -131,11 +142,11 @@ def latest_checkpoint(folder: Path) -> Path | None:
 
 
 def extent(folder: Path) -> Extent:
-    """How much of the record is known to be right: by the checkpoint, or where there is none by run.json."""
+    """How much of the record is known to be right: by the checkpoint or run.json, whichever knows more."""
     file = latest_checkpoint(folder)
-    known = checkpoint.read_header(file).position.get("record") if file else facts(folder).get("record")
+    saved = checkpoint.read_header(file).position.get("record") if file else None
     try:
-        return Extent(*known) if known is not None else NOTHING
+        return max(Extent(*known) for known in (saved, facts(folder).get("record"), NOTHING) if known is not None)
     except TypeError:
         raise InputError(f"checkpoint: '{file}' does not say how long the record was") from None
 

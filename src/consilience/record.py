@@ -31,7 +31,8 @@ class Extent(NamedTuple):
         if size < self.bytes:
             raise InputError(f"record: '{file}' has {size} bytes, the checkpoint was made when it had {self.bytes}")
         if self.bytes and sha256_of_file(file, self.bytes).hexdigest() != self.sha256:
-            raise InputError(f"record: '{file}' is damaged, its first {self.bytes} bytes do not have their checksum")
+            damage = f"is damaged, its first {self.bytes} bytes do not have their checksum"
+            raise InputError(f"record: '{file}' {damage}, or the checkpoint is that of another run")
 
 
 NOTHING = Extent(0, "")

@@ -31,7 +31,7 @@ from consilience.engines.simulate import Simulation
 from consilience.errors import InputError
 from consilience.experiments import described, load, module_of
 from consilience.files import sha256_of, write_atomically
-from consilience.folder import CHECKPOINT, CONFIG, RECORD, SUMMARY, locked, new_folder
+from consilience.folder import CHECKPOINT, CONFIG, FIGURES, RECORD, SUMMARY, locked, new_folder
 from consilience.network import Network, turns_as_csv
 from consilience.provenance import provenance
 from consilience.record import NOTHING, Extent, Record, RecordWriter
@@ -138,7 +138,7 @@ def carry_on(
         run = _prepared(config, digest, arms, folder)  # what is refused leaves the folder as it is
         before = hours if isinstance(hours, int | float) else 0.0
         began, ending = time.monotonic(), "stopped"
-        _note(folder, status="running")
+        _note(folder, status="running", record=run.extent)
         try:
             run.play(on_round, stop)
             ending = "finished"
@@ -161,6 +161,7 @@ def report(folder: Path, to: Path | None = None) -> dict[str, Any]:
     from consilience.report import draw
 
     config, to = opened(folder), to or folder
+    files.check_place(to)
     facts, extent = files.facts(folder), files.extent(folder)
     if extent == NOTHING and (folder / RECORD).exists() and (folder / RECORD).stat().st_size:
         raise InputError(f"record: nothing says how '{folder / RECORD}' should be, no checkpoint and no run.json")
@@ -168,7 +169,7 @@ def report(folder: Path, to: Path | None = None) -> dict[str, Any]:
     shares = files.shares(folder) if hasattr(module, "shares") else None
     with jax.enable_x64(config.precision == "float64"):
         record = Record.read(folder / RECORD, extent, shares)
-        figures = draw(config, record, to / "figures")
+        figures = draw(config, record, to / FIGURES)
         summary: dict[str, Any] = {
             "experiment": config.experiment,
             **module.summarise(config, record),
@@ -352,9 +353,10 @@ def _over_seeds(metrics: dict[str, np.ndarray], measured: list[bool]) -> dict[st
     columns: dict[str, np.ndarray] = {}
     for name, values in metrics.items():
         numbers = np.asarray(values)[measured]
-        columns[name] = numbers.mean(axis=1)
-        if (seeds := numbers.shape[1]) > 1:
-            columns[f"{name}_se"] = numbers.std(axis=1, ddof=1) / np.sqrt(seeds)
+        with np.errstate(over="ignore", invalid="ignore"):  # what is no number is refused by name, next
+            columns[name] = numbers.mean(axis=1)
+            if (seeds := numbers.shape[1]) > 1:
+                columns[f"{name}_se"] = numbers.std(axis=1, ddof=1) / np.sqrt(seeds)
     return columns
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,10 +14,11 @@ from consilience import cli_verbs
 from consilience.experiments import EXPERIMENTS
 from consilience.network_config import NETWORKS
 
-from . import library, tables
+from . import environments, library, run_folders, tables
+from .environments import surroundings
 from .fields import setting, values_of
-from .invariants import FOLDER, GONE, Case, Content, Link
-from .templates import DATA, RUN, RUNS, STATES, data_files, refused_or_same, template
+from .invariants import FOLDER, Case, Content, Link
+from .templates import RUN, data_files, template
 from .wild import FLOATS, INTEGERS, WORDS, Rng, chance, damaged, nested, pick, restructured
 
 NAMES = tuple(EXPERIMENTS)
@@ -39,7 +39,6 @@ PATHS = (
     "link",
 )
 LONG = ("changing-rates", "churn-digits", "async-digits")  # all their turns are written when a run begins
-SMALL = ("rounds=5", "replicates=2")
 
 
 def case(seed: int, number: int) -> Case:
@@ -52,21 +51,6 @@ def case(seed: int, number: int) -> Case:
     return made
 
 
-def _surroundings(rng: Rng) -> dict[str, Content]:
-    """Files that odd words may name."""
-    return {
-        "own.csv": data_files()["own.csv"],
-        "W.csv": b"0.5,0.5\n0.25,0.75\n",
-        "W.toml": b"W = [[0.5, 0.5], [0.25, 0.75]]\n",
-        "owners.txt": b"0\n1\n" * 24,
-        "file": b"",
-        "folder": FOLDER,
-        "folder.csv": FOLDER,
-        "folder/inside": b"x",
-        "link": Link("nowhere"),
-    }
-
-
 def _settings(rng: Rng) -> Case:
     name = pick(rng, LIGHT if chance(rng, 0.85) else NAMES)
     settings = [setting(rng, name) for _ in range(int(pick(rng, (1, 1, 1, 2, 3, 5))))]
@@ -74,7 +58,7 @@ def _settings(rng: Rng) -> Case:
         settings.insert(0, f"network{'s.a' if name != 'linear-regression' else ''}.kind={pick(rng, tuple(NETWORKS))}")
     if chance(rng, 0.1) and name.endswith("digits"):
         settings.insert(0, f"partition.kind={pick(rng, ('iid', 'labels', 'dirichlet', 'shards', 'feature', 'file'))}")
-    if name in LONG and chance(rng, 0.9):
+    if name in LONG and chance(rng, 0.99):
         settings.insert(0, "rounds=12")
     words = [word for text in settings for word in ("--set", text)]
     return _described(rng, name, words)
@@ -82,7 +66,7 @@ def _settings(rng: Rng) -> Case:
 
 def _described(rng: Rng, source: str, words: list[str], files: dict[str, Content] | None = None) -> Case:
     """A description handed to one of the verbs that take it."""
-    files = _surroundings(rng) | (files or {})
+    files = surroundings(rng) | (files or {})
     verb = pick(rng, ("config", "config", "run", "run", "partition"))
     told = ["--json"] if chance(rng, 0.4) else []
     if verb == "config":
@@ -97,7 +81,7 @@ def _described(rng: Rng, source: str, words: list[str], files: dict[str, Content
 def _description(rng: Rng) -> Case:
     name = pick(rng, LIGHT if chance(rng, 0.85) else NAMES)
     values = values_of(name)
-    if name in LONG and chance(rng, 0.9):
+    if name in LONG and chance(rng, 0.99):
         values = {**values, "rounds": 12}
     if chance(rng, 0.65):
         values = restructured(rng, values)
@@ -161,7 +145,7 @@ def _command_line(rng: Rng) -> Case:
     words = [*verb, *words]
     if chance(rng, 0.05):
         words = [pick(rng, WORDS) for _ in range(int(rng.integers(3)))]
-    files = _surroundings(rng) | {"coins.toml": b"likelihoods = [[[0.5, 0.5], [0.9, 0.1]], [[0.5, 0.5], [0.4, 0.6]]]\n"}
+    files = surroundings(rng) | {"coins.toml": b"likelihoods = [[[0.5, 0.5], [0.9, 0.1]], [[0.5, 0.5], [0.4, 0.6]]]\n"}
     if chance(rng, 0.1):
         files |= template("regression", "finished")
     words = [word.replace("\ud800", "\udce9").replace("\x00", "") for word in words]  # what a shell can pass on
@@ -253,175 +237,24 @@ def _partition(rng: Rng) -> Case:
     return Case("", words, {"own.csv": data_files()["own.csv"], "owners.txt": file})
 
 
-def _folder(rng: Rng) -> Case:
-    """A run's folder, damaged; then carried on or reported."""
-    name = pick(rng, ("regression", "regression", "changing", "changing", *DATA))
-    state = pick(rng, STATES)
-    words = pick(rng, (("resume", RUN), ("resume", RUN), ("report", RUN), ("report", RUN, "--to", "kept")))
-    words += pick(rng, (("--json",), ("--quiet",)))
-    files: dict[str, Content] = dict(template(name, state))
-    hurt: dict[str, Content | str] = {}
-    notes = []
-    for _ in range(int(pick(rng, (1, 1, 1, 2)))):
-        inside = [file for file in files if file.startswith(f"{RUN}/") and "figures" not in file]
-        lasting = [file for file in inside if not file.endswith("summary.json")]
-        file = pick(rng, lasting if chance(rng, 0.9) else inside) if inside else f"{RUN}/config.toml"
-        if chance(rng, 0.02):
-            file = pick(
-                rng, (f"{RUN}/.lock", f"{RUN}/figures", f"{RUN}/.checkpoint.safetensors.7.part", f"{RUN}/summary.json")
-            )
-        how = rng.random()
-        if how < 0.06 or not isinstance(files.get(file), bytes):
-            for below in [other for other in files if other.startswith(f"{file}/")]:
-                del files[below]
-            files[file] = pick(rng, (FOLDER, Link("nowhere"), Link(Path(file).name), b"x"))
-            notes.append(f"{file} replaced by {files[file]}")
-        elif how < 0.12:
-            del files[file]
-            hurt[file] = GONE
-            notes.append(f"{file} removed")
-            continue
-        else:
-            other = template(pick(rng, tuple(RUNS)), pick(rng, STATES)).get(file, b"")
-            files[file], change = damaged(rng, files[file], other)
-            notes.append(f"{file}: {change}")
-        hurt[file] = files[file]
-    return Case(
-        "",
-        list(words),
-        files,
-        real=words[0] == "report" and chance(rng, 0.1),  # the last draw: the damage is the same either way
-        also=refused_or_same(name, state, words, hurt),
-        note="; ".join([f"{name} {state}", *notes]),
-    )
-
-
-def _data_between(rng: Rng) -> Case:
-    """The data of a run, damaged between checkpoint and resume."""
-    name, state = pick(rng, DATA), pick(rng, STATES)
-    words = pick(rng, (("resume", RUN, "--json"), ("resume", RUN, "--quiet"), ("report", RUN, "--json")))
-    files: dict[str, Content] = dict(template(name, state))
-    own = files[name]
-    assert isinstance(own, bytes)
-    files[name], change = damaged(rng, own, data_files()["own.csv"])
-    if chance(rng, 0.05):
-        files[name] = pick(rng, (FOLDER, Link("nowhere")))
-    return Case(
-        "", list(words), files, also=refused_or_same(name, state, words, {name: files[name]}), note=f"{name}: {change}"
-    )
-
-
-def _environment(rng: Rng) -> Case:
-    files = _surroundings(rng) | {"mnist/train-images-idx3-ubyte": b"\x00\x00\x08\x03" + b"\x00" * 20}
-    environment = {}
-    for name in ("CONSILIENCE_DATA", "CONSILIENCE_CACHE", "HOME", "XDG_CACHE_HOME", "COLUMNS", "TERM", "NO_COLOR"):
-        if chance(rng, 0.35):
-            environment[name] = pick(
-                rng, (".", "", "folder", "file", "nowhere", "link", "é", "0", "-1", "x" * 300, "file/x")
-            )
-    for name in ("SLURM_JOB_ID", "SLURM_STEP_NODELIST", "SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS", "FORCE_COLOR"):
-        if chance(rng, 0.25):
-            environment[name] = pick(rng, ("1", "0", "-1", "2", "x", "", "9" * 30, "١"))
-    words = pick(
-        rng,
-        (
-            ["data", "list"],
-            ["data", "list", "--json"],
-            ["data", "fetch", "mnist"],
-            ["data", "partition", "star-mnist"],
-            ["run", "star-mnist"],
-            ["run", "linear-regression", *(word for text in SMALL for word in ("--set", text))],
-        ),
-    )
-    return Case("", list(words), files, environment, only_begin=True)
-
-
-def _played(rng: Rng) -> Case:
-    """A small run, really played, with settings that do not make it large."""
-    name, settings = RUNS[pick(rng, ("regression", "changing"))]
-    if name == "linear-regression":
-        free = {
-            "noise": FLOATS,
-            "prior_variance": FLOATS,
-            "seed": (0, 1, 2**30 - 1),
-            "theta": None,
-            "half_widths": None,
-        }
-        free |= {"precision": ("float32", "float64"), "batch": (1, 2), "rounds": (1, 2, 11), "network.laziness": FLOATS}
-    else:
-        free = {"straight": FLOATS, "bent": FLOATS, "seed": (0, 2**30 - 1), "points": (2, 3, 100), "rounds": (4, 5, 9)}
-        free |= {
-            "precision": ("float32", "float64"),
-            "networks.lossy.trust": FLOATS,
-            "networks.lossy.changes.loss": FLOATS,
-        }
-    words = ["run", name, "--json", "--out", RUN, *(word for text in settings for word in ("--set", text))]
-    for _ in range(int(pick(rng, (1, 2, 3)))):
-        key = pick(rng, tuple(free))
-        chosen = [pick(rng, FLOATS) for _ in range(2 + (key == "theta"))] if free[key] is None else pick(rng, free[key])
-        words += ["--set", f"{key}={chosen}"]
-    return Case("", words, {}, also=tables.run_is_whole)
-
-
 def _library(rng: Rng) -> Case:
     call, text = library.use(rng)
     return Case("", [], {}, call=call, note=text)
 
 
-def _process(rng: Rng) -> Case:
-    """The command in a process of its own, in an odd environment."""
-    environment = {}
-    for name, options in {
-        "COLUMNS": ("0", "1", "-5", "x", "99999"),
-        "TERM": ("dumb", "", "x"),
-        "FORCE_COLOR": ("1", "0"),
-        "PYTHONIOENCODING": ("ascii", "latin1", "utf-16"),
-        "LC_ALL": ("C", "POSIX", "nowhere"),
-        "TMPDIR": ("nowhere", "file"),
-        "CONSILIENCE_CACHE": ("file", "nowhere", "/proc/x", "é"),
-        "HOME": ("", "nowhere", "file"),
-        "MPLBACKEND": ("x",),
-        "JAX_PLATFORMS": ("x", "cpu", ""),
-        "JAX_ENABLE_X64": ("1", "x"),
-        "JAX_COMPILATION_CACHE_DIR": ("file", "nowhere", "/proc/x"),
-        "XLA_FLAGS": ("", "--nonsense", "x", "--xla_force_host_platform_device_count=0"),
-        "OMP_NUM_THREADS": ("0", "x"),
-        "GLIBC_TUNABLES": ("x",),
-    }.items():
-        if chance(rng, 0.12):
-            environment[name] = pick(rng, options)
-    small = [word for text in ("rounds=2", "replicates=1", "test_samples=5") for word in ("--set", text)]
-    words = pick(
-        rng,
-        (
-            ["theory", "star"],
-            ["theory", "star", "--json"],
-            ["config", "star-digits"],
-            ["experiments"],
-            ["run", "linear-regression", *small],
-            ["run", "linear-regression", "--json", *small],
-            ["data", "partition", "star-digits"],
-            ["theory", "漢字"],
-        ),
-    )
-    return Case(
-        "", list(words), _surroundings(rng), environment, process=pick(rng, ("", "", "full", "closed", "no stdin"))
-    )
-
-
 KINDS: dict[str, tuple[float, Callable[[Rng], Case]]] = {
-    "settings": (24, _settings),
-    "description": (20, _description),
-    "command line": (13, _command_line),
+    "settings": (18, _settings),
+    "description": (16, _description),
+    "command line": (11, _command_line),
     "matrix": (10, _matrix),
     "turns": (6, _turns),
     "model": (8, _model),
     "table": (8, _table),
     "partition": (2, _partition),
-    "run folder": (7, _folder),
-    "data between": (0.6, _data_between),
-    "environment": (1, _environment),
+    "run folder": (16, run_folders.folder),
+    "data between": (5, run_folders.data_between),
+    "environment": (1, environments.environment),
     "library": (5, _library),
-    "played": (0.3, _played),
-    "process": (0.1, _process),
+    "played": (0.3, run_folders.played),
+    "process": (0.1, environments.process),
 }

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import io
 import json
 import os
 import re
 import resource
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -23,6 +21,7 @@ from typing import Any, NamedTuple
 
 from consilience import cli
 
+from .captured import TooLong, alarm, captured, replaced_environment
 from .stage import MISTAKE, staged
 
 SECONDS = 20  # of processor time, that a case may take
@@ -40,10 +39,6 @@ class Link(NamedTuple):
 
 
 Content = bytes | Link | None
-
-
-class TooLong(BaseException):
-    """A case that does not end."""
 
 
 @dataclass
@@ -173,13 +168,13 @@ def _run(case: Case, folder: Path, limit: float) -> tuple[Ending, list[str], flo
     ended: dict[str, Any] = {"code": None, "raised": None}
     began = time.process_time()
     with contextlib.ExitStack() as held:
-        held.enter_context(_replaced_environment(case.environment))
+        held.enter_context(replaced_environment(case.environment))
         held.enter_context(contextlib.chdir(folder))
         held.enter_context(staged(case.only_begin, case.real))
-        streams = held.enter_context(_captured())
+        streams = held.enter_context(captured())
         warned = held.enter_context(warnings.catch_warnings(record=True))
         warnings.simplefilter("always")
-        held.enter_context(_alarm(limit))
+        held.enter_context(alarm(limit))
         try:
             if case.process is not None:
                 ended["code"], *told = _alone(case)
@@ -214,64 +209,15 @@ def _alone(case: Case) -> tuple[int, str, str]:
         shell = ["sh", "-c", 'exec "$0" "$@" >&-'] if case.process == "closed" else []
         shell = ["sh", "-c", 'exec "$0" "$@" <&-'] if case.process == "no stdin" else shell
         done = subprocess.run(
-            [*shell, *command, *case.words], stdout=full, stderr=subprocess.PIPE, timeout=120, check=False
+            [*shell, *command, *case.words],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            timeout=120,
+            check=False,
+            env={**os.environ, "PYTHONPATH": str(Path(cli.__file__).parents[1])},
         )
-    return done.returncode, (done.stdout or b"").decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
-
-
-@contextlib.contextmanager
-def _captured() -> Iterator[Callable[[], tuple[str, str]]]:
-    """What goes to the two streams, from Python and from libraries below it."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    files = [open(os.memfd_create(name), "r+b", buffering=0) for name in ("out", "err")]  # noqa: SIM115
-    kept, streams = [os.dup(1), os.dup(2)], (sys.stdout, sys.stderr)
-    texts = ["", ""]
-    os.dup2(files[0].fileno(), 1)
-    os.dup2(files[1].fileno(), 2)
-    sys.stdout, sys.stderr = (
-        io.TextIOWrapper(io.FileIO(number, "w", closefd=False), "utf-8", write_through=True) for number in (1, 2)
-    )
-    try:
-        yield lambda: (texts[0], texts[1])
-    finally:
-        with contextlib.suppress(OSError, ValueError):
-            sys.stdout.flush()
-            sys.stderr.flush()
-        sys.stdout, sys.stderr = streams
-        for number, (copy, file) in enumerate(zip(kept, files, strict=True)):
-            os.dup2(copy, number + 1)
-            os.close(copy)
-            file.seek(0)
-            texts[number] = file.read().decode("utf-8", "backslashreplace")
-            file.close()
-
-
-@contextlib.contextmanager
-def _alarm(limit: float) -> Iterator[None]:
-    def ring(*_: object) -> None:
-        signal.setitimer(signal.ITIMER_PROF, 1.0)  # again, should somebody swallow it
-        raise TooLong
-
-    before = signal.signal(signal.SIGPROF, ring)
-    signal.setitimer(signal.ITIMER_PROF, limit)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)
-
-
-@contextlib.contextmanager
-def _replaced_environment(values: dict[str, str]) -> Iterator[None]:
-    before, argv = dict(os.environ), sys.argv
-    os.environ.update(values)
-    try:
-        yield
-    finally:
-        sys.argv = argv
-        os.environ.clear()
-        os.environ.update(before)
+    encoding = case.environment.get("PYTHONIOENCODING", "utf-8")
+    return done.returncode, (done.stdout or b"").decode(encoding, "replace"), done.stderr.decode(encoding, "replace")
 
 
 def _fill(folder: Path, files: dict[str, Content]) -> None:

@@ -126,7 +126,6 @@ def _array(rng: Rng, shape: tuple[int, ...]) -> np.ndarray:
         "S3",
         "M8[s]",
         "m8[s]",
-        "longdouble",
         "V4",
     )
     made = base.astype(np.int64).astype(pick(rng, kinds)) if not chance(rng, 0.05) else base.astype(object)

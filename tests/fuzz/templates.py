@@ -19,7 +19,7 @@ import pyarrow.parquet
 from consilience import run
 from consilience.experiments import load
 
-from .invariants import GONE, Case, Content, Ending, _fill, judge
+from .invariants import GONE, Case, Content, Ending, Link, _fill, judge
 from .stage import staged
 
 RUN = "run"
@@ -100,6 +100,8 @@ def refused_or_same(
     unread = {f"{RUN}/checkpoint-before.safetensors"} | ({f"{RUN}/summary.json"} if "--to" in words else set())
     if f"{RUN}/run.json" in damaged:  # it has the checksums of those that cannot have their own
         unread |= {file for file in expected if Path(file).name.startswith("turns-")}
+    without_note = damaged.get(f"{RUN}/run.json") in (GONE, Link("nowhere"))
+    free = without_note and f"{RUN}/config.toml" in damaged  # without its checksum, rounds can be changed by hand
     names = Path(next(iter(damaged))).name if len(damaged) == 1 else "several files"
     what = f"{words[0]} of {state}, {names} damaged"
 
@@ -117,10 +119,10 @@ def refused_or_same(
             return
         found = read(ending.folder)
         for file, content in expected.items():
-            if file in unread and file in damaged:
+            if free or (file in unread and file in damaged):
                 continue
             if Path(file).name == "summary.json":
-                lost = FROM_NOTE if damaged.get(f"{RUN}/run.json") == GONE else ("hours",)
+                lost = FROM_NOTE if without_note else ("hours",)
                 if _summary(found.get(file), lost) != _summary(content, lost):
                     yield f"{what}: another {file}"
             elif words[0] == "resume" and file.startswith(f"{RUN}/") and _lasting(file) and found.get(file) != content:

@@ -2,12 +2,12 @@
 
 import pytest
 
-from . import templates
+from . import run_folders, templates
 from .cases import KINDS, case
 from .invariants import judge
 
-SEED, CASES = 0, 160
-SLOW = {"process", "played", "data between"}  # of these, the long walk
+SEED, CASES = 0, 200
+SLOW = {"process", "played"}  # of these, the long walk
 
 
 @pytest.fixture(scope="module")
@@ -15,6 +15,15 @@ def folder(tmp_path_factory):
     where = tmp_path_factory.mktemp("fuzz") / "case"
     templates.WHERE[:] = [where]
     return where
+
+
+@pytest.fixture(autouse=True, scope="module")
+def few_runs():
+    """One format of data: every run is compiled once more."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (run_folders, templates):
+            patch.setattr(module, "DATA", ("own.csv",))
+        yield
 
 
 def test_a_case_is_a_function_of_seed_and_number(folder):
