@@ -65,9 +65,8 @@ def begin(config: RunConfig, folder: Path | None = None) -> Path:
     """Make a run's folder, or the next free one: the description and how it came about. All of it is checked first."""
     module = module_of(config.experiment)
     config = pinned(config)
+    arms = _checked_arms(config)
     with jax.enable_x64(config.precision == "float64"):
-        arms = module.arms(config)
-        require_memory(arms, config.replicates, hosts.count())
         kept = module.shares(config) if hasattr(module, "shares") else None
     if folder is None:
         folder = new_folder(config.experiment)
@@ -77,9 +76,7 @@ def begin(config: RunConfig, folder: Path | None = None) -> Path:
     try:
         if kept is not None:
             files.write_shares(folder, kept)
-        for name, arm in arms.items():
-            if not isinstance(arm.hears, Network):
-                files.write(folder, f"turns-{name}.csv", turns_as_csv(arm.hears, config.rounds).encode())
+        _write_turns(folder, arms, config.rounds)
         files.note(folder, status="begun", started=_now(), seeds=config.seeds(), **provenance())
         files.write(folder, CONFIG, to_toml(config).encode())  # the last: with it, it is a run's folder
     except BaseException:
@@ -105,8 +102,26 @@ def extend(folder: Path, rounds: int) -> None:
     done = read_header(file).position.get("round", 0) if file else 0
     if rounds < max(done, 1):
         raise InputError(f"rounds: must be at least {max(done, 1)}, which have been played, got {rounds}")
+    config = config.model_copy(update={"rounds": rounds})
+    arms = _checked_arms(config)
     with locked(folder):
-        files.write(folder, CONFIG, to_toml(config.model_copy(update={"rounds": rounds})).encode())
+        _write_turns(folder, arms, rounds)
+        files.write(folder, CONFIG, to_toml(config).encode())
+
+
+def _checked_arms(config: RunConfig) -> dict[str, Arm]:
+    """The arms of a description, where they can be had and fit into memory."""
+    with jax.enable_x64(config.precision == "float64"):
+        arms: dict[str, Arm] = module_of(config.experiment).arms(config)
+        require_memory(arms, config.replicates, hosts.count())
+    return arms
+
+
+def _write_turns(folder: Path, arms: dict[str, Arm], rounds: int) -> None:
+    """Where a network changes: who learns and who hears whom in every round."""
+    for name, arm in arms.items():
+        if not isinstance(arm.hears, Network):
+            files.write(folder, f"turns-{name}.csv", turns_as_csv(arm.hears, rounds).encode())
 
 
 def carry_on(

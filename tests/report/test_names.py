@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from consilience.data import Dataset
-from consilience.experiments import classification
 from consilience.experiments.classification import Config
 from consilience.record import Record
 from consilience.report import classification as figures
@@ -17,7 +15,9 @@ def record_of(names: tuple[str, ...], agents: int) -> Record:
     """Two rounds of an arm in which nothing happens."""
     columns = {name: np.full(2 * agents, 0.5) for name in (*METRICS, *(f"confidence_{name}" for name in names))}
     rounds, agent = np.repeat([1, 2], agents), np.tile(np.arange(agents), 2)
-    return Record({"arm": np.full(2 * agents, "_arm"), "round": rounds, "agent": agent, **columns})
+    counts = np.arange(agents * len(names)).reshape(agents, len(names)) % 3
+    shares = {"label_names": list(names), "counts": counts.tolist()}
+    return Record({"arm": np.full(2 * agents, "_arm"), "round": rounds, "agent": agent, **columns}, shares)
 
 
 @pytest.mark.parametrize(
@@ -40,9 +40,6 @@ def test_every_name_can_be_drawn(names, agents, tmp_path, monkeypatch):
         saved(figure, file, **options)
         texts.extend(text.get_text() for legend in figure.legends for text in legend.get_texts())
 
-    labels = np.arange(2 * len(names), dtype=np.int32) % len(names)
-    data = Dataset("own", np.zeros((len(labels), 1)), labels, np.zeros((1, 1)), labels[:1], names)
-    monkeypatch.setattr(classification, "load_dataset", lambda *_: data)
     monkeypatch.setattr(Figure, "savefig", kept)
     clocks = {"kind": "complete", "agents": agents, "changes": {"clocks": {}}}
     config = Config(experiment="own", networks={"_arm": clocks}, watched=list(names[:4]), validation=0)

@@ -126,14 +126,13 @@ def hardest_alternative(config: Config, network: Network) -> Float[np.ndarray, "
     return np.asarray(config.theta + hardest_direction(stationary(network), moments))
 
 
-def predict(config: Config) -> dict[str, dict[str, float]]:
-    """The theory for each arm's slowest agent: the exact mean of (1/n) log b(θ*)/b(θ) at the end, and its limit."""
+def predict(config: Config, n: int) -> dict[str, dict[str, float]]:
+    """The theory for each arm's slowest agent: the exact mean of (1/n) log b(θ*)/b(θ) at round n, and its limit."""
     network = network_of(config)
     offset = hardest_alternative(config, network) - np.asarray(config.theta)
     moments = second_moments(config, network.agents)
     information = gaussian_information(moments, config.noise, offset, config.batch)
     prior = _prior_log_ratio(config, offset)
-    n = config.rounds
 
     def exact(network: Network, values: Float[np.ndarray, "agents"]) -> float:
         return float((prior + mean_log_ratio(network, values, [n])).min() / n)
@@ -148,8 +147,8 @@ def predict(config: Config) -> dict[str, dict[str, float]]:
 
 def summarise(config: Config, record: Record) -> dict[str, Any]:
     """Each arm at its last recorded round, against the theory and the central agent."""
-    predicted = predict(config)
     last = {arm: int(record.rounds(arm)[-1]) for arm in record.arms()}
+    predicted = predict(config, last["cooperating"])
     rows: dict[str, Any] = {}
     for arm in record.arms():
         mse, log_ratio = record.select(arm, "mse")[-1], record.select(arm, "log_ratio")[-1]
