@@ -15,7 +15,7 @@ RIGS = (38, 46, 69, 86, 92)
 
 
 @given(agents=st.integers(1, 6), age=st.integers(0, 3), seed=st.integers(0, 2**32 - 1))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_schedules_and_theory_mean_what_the_reference_says(agents, age, seed):
     rng = np.random.default_rng(seed)
     schedule, understood = draw_schedule(rng, agents, 12, Most(agents, agents, agents**2, age))
