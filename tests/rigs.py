@@ -1,10 +1,11 @@
 """A machine that plays random schedules in the engine and in the reference and compares everything.
 
 Compiling takes seconds and playing milliseconds. So a rig is one program (its agents, devices, repetitions and room for
-turns are fixed) and many cases run on it, one after another on one long schedule: other turns are other data.
+turns are fixed) and many cases run on it: other turns are other data.
 """
 
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import jax
 import jax.numpy as jnp
@@ -22,20 +23,22 @@ from consilience.network import IDLE, Fixed, RotatingStar, from_matrix
 from consilience.network.schedule import Most
 from consilience.theory import realised
 
-SIZES, STEPS, SPAN, PIECES = (1, 2, 3, 5, 5, 7, 7), 3, 32, 3
+SIZES, STEPS, PIECES, IDLE_BEFORE = (1, 2, 3, 5, 5, 7, 7), 4, 3, 40
 NOISE, DECAY = 0.8, 0.7
+# Compiled quickly rather than well: what a program says is compared, not how fast it is.
+QUICKLY = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
 PRIOR = Gaussian.from_moments(jnp.array([0.5, -1.0]), jnp.array([[0.5, 0.1], [0.1, 0.3]]))
 
 
 class Steps(NamedTuple):
-    """What is learned step by step; `between` is some of the steps."""
+    """What is learned step by step, in as many steps as chance will have; `between` is some of them."""
 
     values: Any
-    first: Any = 0
-    last: Any = STEPS
+    steps: Any
+    span: Any = None
 
     def between(self, first, last):
-        return Steps(self.values, first, last)
+        return self._replace(span=(first, last))
 
 
 class Keeping(NamedTuple):
@@ -45,6 +48,12 @@ class Keeping(NamedTuple):
     learned: Any
 
 
+def numbers(key, *shape):
+    """Numbers between −1 and 1 that follow from a key, by a shorter program than random ones are made by."""
+    words = jax.random.key_data(key).astype(float) / 2**32
+    return jnp.sin(1000 * (words[0] + words[1] * (1 + jnp.arange(np.prod(shape))))).reshape(shape)
+
+
 def walker():
     """An agent whose steps do not commute: none may be left out, doubled or exchanged. Each begins elsewhere."""
 
@@ -52,11 +61,12 @@ def walker():
         def step(number, value):
             return DECAY * value + batch.values[number]
 
-        value = lax.fori_loop(batch.first, batch.last, step, state.belief.value)
-        return Keeping(Point(value), state.learned + batch.last - batch.first), {}
+        first, last = batch.span or (0, batch.steps)
+        value = lax.fori_loop(first, last, step, state.belief.value)
+        return Keeping(Point(value), state.learned + last - first), {}
 
     return Agent(
-        init=lambda key: Keeping(Point(jax.random.normal(key, (2,))), jnp.zeros(())),
+        init=lambda key: Keeping(Point(numbers(key, 2)), jnp.zeros(())),
         learn=learn,
         publish=lambda state: state.belief,
         pool=lambda state, inbox: state._replace(belief=inbox.pooled),
@@ -71,8 +81,12 @@ class Family(NamedTuple):
     learn: Any
 
 
+def _steps(key):
+    return Steps(numbers(key, STEPS, 2), (jax.random.key_data(key)[0] % (STEPS + 1)).astype(int))
+
+
 def _of_points(belief, batch):
-    for value in batch.values:
+    for value in batch.values[: batch.steps]:
         belief = DECAY * belief + value
     return belief
 
@@ -88,30 +102,26 @@ def _of_lines(belief, batch):
 
 
 FAMILIES = {
-    "point": Family(walker(), lambda key: Steps(jax.random.normal(key, (STEPS, 2))), _of_points),
-    "categorical": Family(
-        exact(Categorical.uniform(3), lambda x: x), lambda key: jax.random.normal(key, (3,)), _of_hypotheses
-    ),
+    "point": Family(walker(), _steps, _of_points),
+    "categorical": Family(exact(Categorical.uniform(3), lambda x: x), lambda key: numbers(key, 3), _of_hypotheses),
     "gaussian": Family(
         conjugate(PRIOR, NOISE),
-        lambda key: Observations(jax.random.normal(key, (1, 2)), jax.random.normal(jax.random.fold_in(key, 1), (1,))),
+        lambda key: Observations(numbers(key, 3)[None, :2], numbers(key, 3)[2:]),
         _of_lines,
     ),
 }
 
 
-class OneAfterAnother:
-    """A schedule of many: every case has its own span of rounds, with nothing between them."""
+class Exchangeable:
+    """A schedule that is exchanged from case to case, after some rounds in which nothing happens."""
 
     repeats = None
 
     def __init__(self, agents, most):
-        self.agents, self.most, self.cases = agents, most, []
+        self.agents, self.most, self.schedule, self.before = agents, most, None, 0
 
     def turn(self, number):
-        case, place = divmod(number - 1, SPAN)
-        schedule, turns = self.cases[case]
-        return schedule.turn(place + 1) if place < turns else IDLE
+        return self.schedule.turn(number - self.before) if number > self.before else IDLE
 
 
 class Rig:
@@ -122,13 +132,10 @@ class Rig:
         self.agents = N = int(rng.choice(SIZES))
         self.heavy = bool(rng.integers(2))
         self.family = FAMILIES["point" if self.heavy else str(rng.choice(list(FAMILIES)))]
-        self.width, self.stops, self.replicates = (
-            int(rng.choice([1, 4, 8])),
-            int(rng.integers(1, 4)),
-            int(rng.integers(1, 4)),
-        )
+        self.width, self.stops = int(rng.choice([1, 4, 8])), int(rng.integers(1, 4))
+        self.blocks, self.replicates = np.sort(rng.integers(1, 4, size=2)).tolist()
         full = Most(N, N, N * N, int(rng.choice([0, 1, 3])))
-        self.schedule, self.understood = OneAfterAnother(N, full), None
+        self.schedule, self.understood = Exchangeable(N, full), None
         self.longest = PIECES * self.width
         if rng.random() < 0.3:  # the same turns for ever; their program is another one
             self.schedule, self.understood = self._repeating(rng)
@@ -137,8 +144,9 @@ class Rig:
         arm = Arm(self.family.agent, self._draw, self.schedule, self._measure, self._compare)
         arm = arm._replace(steps=STEPS if self.heavy else None)
         devices = rng.permutation(4)[: rng.integers(1, 3)] + 1
-        self.simulations = [Simulation(arm, devices=jax.devices()[:count]) for count in devices]
-        self.drawn = jax.jit(self._all_drawn)
+        with patch("consilience.engines.simulate._compiler_options", lambda: QUICKLY):
+            self.simulations = [Simulation(arm, devices=jax.devices()[:count]) for count in devices]
+        self.drawn = jax.jit(self._all_drawn, compiler_options=QUICKLY)
         self.name = (
             f"rig {number}: {N} agents, devices {devices}, {'heavy' if self.heavy else 'light'}, {self.schedule.most}"
         )
@@ -185,14 +193,22 @@ class Rig:
         first = 1
         if self.understood is None:
             schedule, understood = draw_schedule(rng, self.agents, turns, self.schedule.most)
-            first += SPAN * len(self.schedule.cases)
-            self.schedule.cases.append((schedule, turns))
+            before = int(rng.integers(IDLE_BEFORE)) * int(rng.integers(2))
+            self.schedule.schedule, self.schedule.before, first = schedule, before, before + 1
         else:
             schedule, understood = self.schedule, self.understood
         check_turns(schedule, understood)
         check_theory(rng, schedule, understood)
-        seeds = rng.integers(2**30, size=self.replicates).tolist()
-        self.check_beliefs(rng, seeds, first, understood)
+        self.check_beliefs(rng, self.draw_seeds(rng), first, understood)
+
+    def draw_seeds(self, rng):
+        """Repetitions that are computed together or one after another, in any order; consecutive ones among them."""
+        width = self.simulations[0].lanes.width
+        if width == 1:
+            return (int(rng.integers(2**30)) + rng.permutation(self.replicates)).tolist()
+        blocks = rng.choice(2**20, self.blocks, replace=False)
+        own = np.append(blocks, rng.choice(blocks, self.replicates - self.blocks))
+        return rng.permutation(own * width + (int(rng.integers(width)) + np.arange(self.replicates)) % width).tolist()
 
     def expected(self, seeds, first, understood):
         """For every turn, from 0: what all repetitions hold and said, and how many steps everybody has learned."""
@@ -207,10 +223,14 @@ class Rig:
                 return self.family.learn(belief, jax.tree.map(lambda x: x[number, turn - 1, agent], drawn))
 
             played.append([(begin, begin), *reference.play(begin, understood, learn)])
-        learned = np.cumsum(
-            [np.zeros(self.agents)] + [np.isin(range(self.agents), turn.learners) for turn in understood], 0
-        )
-        return np.swapaxes(np.array(played), 0, 1), learned * STEPS
+        return np.swapaxes(np.array(played), 0, 1), self._learned(understood, drawn)
+
+    def _learned(self, understood, drawn):
+        if not isinstance(drawn, Steps):
+            return [None] * (len(understood) + 1)
+        taking_part = np.array([np.isin(range(self.agents), turn.learners) for turn in understood])
+        of_turns = np.swapaxes(taking_part * drawn.steps, 0, 1)
+        return np.cumsum(np.concatenate([np.zeros_like(of_turns[:1]), of_turns]), 0)
 
     def check_beliefs(self, rng, seeds, first, understood):
         expected, learned = self.expected(seeds, first, understood)
@@ -235,7 +255,7 @@ class Rig:
     def compare(self, progress, expected, learned):
         held = progress.state
         if isinstance(held, Keeping):
-            same(held.learned, np.broadcast_to(learned, held.learned.shape), "steps learned")
+            same(held.learned, learned, "steps learned")
             held = held.belief
         for name, part, by_reference in (("held", held, 0), ("said", progress.public, 1)):
             for seed, belief in enumerate(expected[:, by_reference]):

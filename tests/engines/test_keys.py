@@ -8,6 +8,7 @@ import jax
 import numpy as np
 import pytest
 
+from consilience.engines import lanes
 from consilience.engines.arm import agent_key, data_key, measuring_key, round_key
 from consilience.engines.simulate import Simulation
 from consilience.experiments import load, module_of
@@ -62,6 +63,7 @@ class Watch:
     ],
 )
 def test_bits_are_drawn_from_leaves_for_one_purpose(experiment, settings, purposes, monkeypatch):
+    monkeypatch.setattr(lanes, "WIDEST", 2)  # no seeds but those that are asked for: watching takes its time
     watch = Watch(monkeypatch)
     arm = list(module_of(experiment).arms(load(experiment, [*settings, "replicates=2"])).values())[-1]
     agent = arm.agent._replace(

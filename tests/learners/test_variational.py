@@ -70,7 +70,7 @@ def test_a_round_learnt_in_two_parts_is_the_round(estimator):
     half, _ = learn(KEY, agent.init(KEY), batch.between(0, 3))
     both, _ = learn(KEY, half, batch.between(3, 7))
     assert (float(half.rounds), float(both.rounds), float(both.steps)) == (0, 1, 7)
-    jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-9), whole, both)
+    jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-10, atol=1e-12), whole, both)
 
 
 def brute_force_objective(model, packing, vector_mean, vector_sd, prior, batch, kl_weight, count=4000):

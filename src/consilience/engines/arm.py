@@ -50,9 +50,9 @@ class Arm(NamedTuple):
     it, where repetitions differ in who holds what.
     begins_with(seeds) -> what all agents of a repetition share at the start, given to `agent.init`, with a leading axis
     for the seeds; where there is none, init is given the agent's own key, fold(seed, 0, agent).
-    steps: how many steps an agent's learning takes in a round, where that is work enough for a core. Such agents are
-    spread over all devices and on each device learn one after another, and `batch.between(first, last)` must be the
-    batch of some of the steps; agents without steps are light and are computed together.
+    steps: how many steps an agent's learning takes in a round, at most, where that is work enough for a core. Such
+    agents are spread over all devices and on each device learn one after another; `batch.steps` must be how many it is
+    and `batch.between(first, last)` the batch of some of them. Agents without steps are light and computed together.
     """
 
     agent: Agent

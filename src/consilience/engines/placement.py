@@ -22,6 +22,9 @@ from consilience import hosts
 
 AXIS = "agents"
 ALIGNMENT = 64  # bytes
+# Of a round, so that where agents are cut does not depend on how many steps they make, which may differ between
+# repetitions: what a seed gives would round by its company.
+PARTS = 5040
 Tree = TypeVar("Tree")
 
 

@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Int, PRNGKeyArray
 from consilience.agent import Batch, Inbox, Message, State
 from consilience.beliefs import Edges, pool
 from consilience.engines.arm import Arm, Data, Progress, agent_key, data_key
-from consilience.engines.placement import AXIS, Placement
+from consilience.engines.placement import AXIS, PARTS, Placement
 
 
 class Round(NamedTuple):
@@ -67,7 +67,9 @@ def play_heavy(now: Round, before: Progress) -> Progress:
     def piece(half: int, number: Int[Array, ""], at: Progress) -> Progress:
         slot, first, last = turn.work[half, number]
         state = row(at.state, slot)
-        learnt = now.learn(now.numbers[slot], state, now.batch(now.numbers[slot]).between(first, last))
+        batch = now.batch(now.numbers[slot])
+        some = batch.between(_step(first, batch.steps), _step(last, batch.steps))
+        learnt = now.learn(now.numbers[slot], state, some)
         at = at._replace(state=with_row(at.state, learnt, slot, state))
         return at._replace(public=with_row(at.public, agent.publish(learnt), slot))
 
@@ -109,6 +111,11 @@ def play_heavy(now: Round, before: Progress) -> Progress:
     own = _said(after.public, after.said)
     sent = _sent(now, own)
     return after._replace(state=lax.fori_loop(0, turn.hearing, hear, after.state))
+
+
+def _step(part: Int[Array, ""], steps: Any) -> Any:
+    """The step at which a part of the round begins: ⌊part · steps / PARTS⌋, with no number beyond 32 bits."""
+    return part * (steps // PARTS) + part * (steps % PARTS) // PARTS
 
 
 def _said(public: Message, said: Message | None) -> Message:

@@ -21,7 +21,7 @@ from jaxtyping import Array, Bool, Int, PRNGKeyArray
 
 from consilience.engines.arm import Arm, Data, Metrics, Progress, agent_key, measuring_key, round_key
 from consilience.engines.lanes import lanes_of, width_for
-from consilience.engines.placement import AXIS, Placement, place
+from consilience.engines.placement import AXIS, PARTS, Placement, place
 from consilience.engines.plan import Plan, plan_of
 from consilience.engines.rounds import Round, from_all, play_heavy, play_light, row, with_row
 from consilience.network import IDLE, Fixed, Network, Schedule, Turn
@@ -54,7 +54,8 @@ class Simulation:
         self.schedule: Schedule = Fixed(arm.hears) if isinstance(arm.hears, Network) else arm.hears
         self.memory = self.schedule.most.age + 1
         together = isinstance(self.schedule, Fixed)
-        self.placement = place(self.schedule.agents, arm.steps, devices, cut=together)
+        self._parts = PARTS if arm.steps is not None else None
+        self.placement = place(self.schedule.agents, self._parts, devices, cut=together)
         self._width = width_for(arm, self.schedule.agents)
         self._seed(seeds)
         self._numbers: Any = self.placement.spread(self.placement.numbers.reshape(-1))
@@ -132,7 +133,7 @@ class Simulation:
             said = self._counts(begin, turns)
             spare = count - len(turns)  # up to a power of two, for few compilations
             turns, said = turns + [IDLE] * spare, np.concatenate([said, np.repeat(said[-1:], spare, axis=0)])
-            plan = plan_of(turns, self.placement, self.schedule.most, self.arm.steps or 1, said, always=bool(repeats))
+            plan = plan_of(turns, self.placement, self.schedule.most, self._parts or 1, said, always=bool(repeats))
             self._plans = {(begin, count): self.placement.spread(plan)}
         return self._plans[begin, count]
 

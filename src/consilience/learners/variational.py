@@ -68,9 +68,7 @@ class Minibatches(NamedTuple):
 
     def between(self, first: Any, last: Any) -> Minibatches:
         """The same round, to be made in part."""
-        if self.of_round is None:
-            return self._replace(span=(first, last))
-        return self._replace(span=(jnp.minimum(first, self.steps), jnp.minimum(last, self.steps)))
+        return self._replace(span=(first, last))
 
     def step(self, number: Any) -> tuple[Array, Array]:
         """Inputs and labels of one step; images are kept as bytes and scaled to [0, 1] when they are used."""
@@ -220,8 +218,9 @@ def _by_weights(
         *parts, weights = (tuple(part) for part in zip(*new, strict=True))
         return Fit(*parts), weights, total + loss
 
+    floats = jnp.asarray(FLOATS, jnp.result_type(float))  # as in the update: what is drawn here or there is the same
     first = tuple(
-        mean + sd * normal(mean.shape, keys[batch.first, b]).astype(mean.dtype)
+        mean + sd * normal(mean.shape, keys[batch.first, b], floats=floats).astype(mean.dtype)
         for b, (mean, sd) in enumerate(zip(fit.mean, fit.sd, strict=True))
     )
     fit, _, total = lax.fori_loop(batch.first, batch.last, step, (fit, first, jnp.zeros((), fit.mean[0].dtype)))
