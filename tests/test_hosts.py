@@ -201,7 +201,7 @@ OTHERS = {
     ),
     "another setting": ([*LIGHT, "--set", "noise=0.7"], "", "noise is 0.7 on host 1, 0.8 on host 0"),
     "another number of hosts": ([*LIGHT, "--hosts", "3"], "", "--hosts is 3 on host 1, 2 on host 0"),
-    "another version": (LIGHT, "hosts.versions = lambda: {'jax': '0.1'}", 'jax is "0.1" on host 1'),
+    "another version": (LIGHT, "hosts.versions = lambda: {'consilience': '0.0.1'}", 'consilience is "0.0.1" on host 1'),
     "another file": (
         STAR,
         "config.checksum = lambda field, file: 'f' * 64",

@@ -102,5 +102,4 @@ def test_a_run_stopped_while_its_folder_is_written_leaves_none(tmp_path, monkeyp
     monkeypatch.setattr(runs, "to_toml", stopped)
     with pytest.raises(KeyboardInterrupt):
         runs.begin(load("linear-regression"), tmp_path / "r")
-    assert (tmp_path / "r").exists() == there
-    assert not list(tmp_path.rglob("r/*"))
+    assert not (tmp_path / "r").exists()

@@ -4,13 +4,14 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from consilience.engines.placement import _wrap_around
 
 
 @given(st.integers(1, 40), st.integers(1, 9), st.integers(1, 20), st.integers(1, 4))
+@example(29, 6, 3, 2)  # the last device of the second host has nothing but a part of one agent
 def test_every_step_is_played_once_and_in_order(agents, each, steps, hosts):
     each = min(each, math.ceil(agents / hosts))
     numbers, home, work, left = _wrap_around(agents, steps, each, hosts)

@@ -73,7 +73,7 @@ def test_who_does_not_wait_gets_further_in_the_same_time(tmp_path):
         (["changes.loss=1"], "loss: should be less than 1"),
         (["changes.clocks.spread=1e300"], "spread: is too large"),
         (["changes.clocks.tick=9", "changes.clocks.spread=0"], "tick: must be above 0 and at most"),
-        (["changes.replay=nowhere.csv"], "turns: cannot read '.*nowhere.csv'"),
+        (["changes.replay=nowhere.csv"], "changes.replay: cannot read '.*nowhere.csv'"),
         (["kind=rotating-star", "edges=10", "laziness=0.5"], "laziness: a rotating star has its own turns"),
         (["kind=rotating-star", "edges=10", "changes.up=5"], "changes: up and down go together"),
     ],
