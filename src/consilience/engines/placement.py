@@ -153,7 +153,7 @@ def _wrap_around(agents: int, steps: int, each: int, hosts: int = 1) -> tuple[An
     work = np.zeros((len(shares), 2, max(len(half) for s in shares for half in s.halves), 3), np.int32)
     home = np.zeros(agents, np.int32)
     for device, share in enumerate(shares):
-        # … unless it is the only one and its end is played by the neighbour: then it is handed over from the first slot.
+        # … unless it is the only one and the neighbour plays its end: then it is handed over from the first slot.
         slot_of = [*range(len(share.agents) - 1), 0 if share.cut and len(share.agents) == 1 else slots - 1]
         for half, listed in enumerate(share.halves):
             for row, (place_, first, last) in enumerate(listed):
