@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 from safetensors.numpy import load_file
 
-from consilience import run
+from consilience import memory, run
 from consilience.checkpoint import load_checkpoint, save_checkpoint
 from consilience.data import load_dataset
 from consilience.errors import InputError
@@ -30,6 +30,16 @@ def finished(tmp_path_factory):
     run.begin(load("linear-regression", SMALL), folder)
     run.carry_on(folder)
     return folder
+
+
+def test_a_run_that_no_longer_fits_is_refused_before_it_is_touched(finished, tmp_path, monkeypatch):
+    folder = tmp_path / "elsewhere"
+    shutil.copytree(finished, folder)
+    before = {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+    monkeypatch.setattr(memory, "available", lambda: 9_000)  # enough for the test data
+    with pytest.raises(InputError, match=r"run: .* replicates .*: needs about"):
+        run.carry_on(folder)
+    assert {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()} == before
 
 
 class Cut(Exception):

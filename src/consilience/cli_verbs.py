@@ -245,9 +245,10 @@ def version(as_json: AsJson = False) -> None:
 def _prepare(meeting: Meeting | None = None) -> Guard:
     """Set JAX up before anything imports it, and meet the other hosts where there are any."""
     from consilience.hosts import join
-    from consilience.runtime import keep_compiled_programs, use_all_cores, use_large_pages
+    from consilience.runtime import check_flags, keep_compiled_programs, use_all_cores, use_large_pages
 
     use_large_pages()
+    check_flags()
     use_all_cores()
     guard = Guard()
     if meeting is not None:
@@ -283,11 +284,15 @@ def _carry_on(folder: Path, as_json: bool, quiet: bool, guard: Guard, data_dir: 
     told: list[int] = []  # rounds; before the first is played nothing is lost by stopping at once, except other hosts
     playing = ExitStack()
 
+    def tell_politely() -> None:
+        if shown:
+            complaints.print("stopping after this round (again: at once) …")
+
     def on_round(done: int, words: str) -> None:
         bar.update(task, completed=done, words=words)
         told.append(done)
         if len(told) == (2 if hosts.count() == 1 else 1):
-            playing.enter_context(asking(lambda: complaints.print("stopping after this round (again: at once) …")))
+            playing.enter_context(asking(tell_politely))
 
     try:
         with unwinding(stopped, lambda: runs.note_stopped(folder)), progressing(bar), playing:

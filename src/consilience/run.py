@@ -142,8 +142,7 @@ def carry_on(
 
     def arms_here() -> dict[str, Arm]:
         pinned(config)  # the files that this host reads are those of the run
-        arms: dict[str, Arm] = module_of(config.experiment).arms(config)
-        return arms
+        return _checked_arms(config)
 
     with jax.enable_x64(config.precision == "float64"), ExitStack() as held:
         arms = hosts.on_all(arms_here)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 from consilience import stopping
+from consilience.errors import InputError, brief
 
+COUNT_FLAG = "--xla_force_host_platform_device_count"
 FUSION_FLAG = "--xla_backend_extra_options=xla_cpu_use_multi_output_fusion=true"  # see learners.one_pass
 
 LARGE_PAGES = ("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1")
@@ -26,12 +30,42 @@ def use_all_cores() -> None:
 
     One agent on each core beats all cores on one small matrix product. Flags the user has set are left alone.
     """
-    flags = os.environ.get("XLA_FLAGS", "")
-    if "xla_force_host_platform_device_count" not in flags:
-        flags += f" --xla_force_host_platform_device_count={len(os.sched_getaffinity(0))}"
+    flags = _given_flags()
+    if COUNT_FLAG not in flags:
+        flags += f" {COUNT_FLAG}={len(os.sched_getaffinity(0))}"
     if "xla_backend_extra_options" not in flags:
         flags += f" {FUSION_FLAG}"
     os.environ["XLA_FLAGS"] = flags.strip()
+
+
+def check_flags() -> None:
+    """Refuse XLA_FLAGS that XLA would abort the process for; another process finds out which those are."""
+    flags = _given_flags()
+    if all(re.fullmatch(rf"{COUNT_FLAG}=[1-9]\d{{0,3}}", flag) for flag in flags.split()):
+        return
+    tried = subprocess.run(
+        [sys.executable, "-c", "import jax; jax.devices()"],
+        env={**os.environ, "XLA_FLAGS": flags},
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    if tried.returncode:
+        lines = [line for line in tried.stderr.splitlines() if re.search("flag|Error", line)]
+        said = re.sub(r"^[A-Z]\d{4} .*?\] ", "", lines[0]) if lines else f"exit code {tried.returncode}"
+        raise InputError(f"XLA_FLAGS: XLA does not start with {brief(flags)}: {said.strip().rstrip('.')}")
+
+
+def _given_flags() -> str:
+    """What the user wants of XLA; it may be written in a file."""
+    given = os.environ.get("XLA_FLAGS", "").strip()
+    if not given or given.startswith("--"):
+        return given
+    try:
+        return " ".join(Path(given).read_text().split())
+    except (OSError, ValueError):
+        raise InputError(f"XLA_FLAGS: {brief(given)} is neither flags nor a file of flags that can be read") from None
 
 
 def use_large_pages(script: str = "consilience") -> None:

@@ -66,7 +66,14 @@ def process(rng: Rng) -> Case:
         "JAX_PLATFORMS": ("x", "cpu", ""),
         "JAX_ENABLE_X64": ("1", "x"),
         "JAX_COMPILATION_CACHE_DIR": ("file", "nowhere", "/proc/x"),
-        "XLA_FLAGS": ("", "--nonsense", "x", "--xla_force_host_platform_device_count=0"),
+        "XLA_FLAGS": (
+            "",
+            "--nonsense",
+            "x",
+            "--xla_force_host_platform_device_count=0",
+            "--xla_force_host_platform_device_count=x",
+            "--xla_force_host_platform_device_count=1 --xla_dump_to=",
+        ),
         "OMP_NUM_THREADS": ("0", "x"),
         "GLIBC_TUNABLES": ("x",),
     }.items():
