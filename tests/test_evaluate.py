@@ -4,13 +4,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from sklearn.metrics import accuracy_score, brier_score_loss, log_loss
+from sklearn.metrics import accuracy_score, brier_score_loss, confusion_matrix, log_loss
 
 from consilience.beliefs import MeanField
 from consilience.evaluate import (
     Predictive,
     calibration_error,
     confidence_by_label,
+    confusion,
     disagreement,
     entropy,
     predictive,
@@ -44,6 +45,12 @@ def test_calibration_error_by_its_definition():
 def test_confidence_by_label():
     ours = confidence_by_label(Predictive(jnp.array(P), jnp.zeros(500)), jnp.array(Y), 4)
     np.testing.assert_allclose(ours, [P[k == Y, k].mean() for k in range(4)], rtol=1e-10)
+
+
+def test_confusion_agrees_with_scikit_learn():
+    ours = confusion(jnp.array(P.argmax(1)), jnp.array(Y), 4)
+    np.testing.assert_allclose(ours, confusion_matrix(Y, P.argmax(1), normalize="true"), rtol=1e-10)
+    assert confusion(jnp.array([1]), jnp.array([0]), 3).tolist() == [[0, 1, 0], [0, 0, 0], [0, 0, 0]]
 
 
 def test_disagreement():

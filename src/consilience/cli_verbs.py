@@ -3,32 +3,19 @@
 from __future__ import annotations
 
 import sys
-from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from consilience import __version__
 from consilience.cli_data import data
 from consilience.cli_ends import paths_given
-from consilience.cli_shared import (
-    AsJson,
-    Quiet,
-    Settings,
-    complain,
-    complaints,
-    fail,
-    first_line,
-    print_json,
-    progressing,
-    say,
-    show,
-)
-from consilience.guard import LOST, NOT_ALL, Guard, guarded
+from consilience.cli_paper import reproduce
+from consilience.cli_play import DataDir, play, prepare, show_summary
+from consilience.cli_shared import AsJson, Quiet, Settings, print_json, say, show
 from consilience.hosts import Meeting
-from consilience.stopping import asked, asking, unwinding
+from consilience.stopping import unwinding
 
 app = typer.Typer(
     name="consilience",
@@ -41,14 +28,12 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(data, name="data")
-STOPPED = "stopped; carry on with: consilience resume {folder}"
 Coordinator = Annotated[
     str | None, typer.Option(metavar="HOST:PORT", help="Several hosts: where the first one is reached by all.")
 ]
 HostCount = Annotated[int | None, typer.Option("--hosts", help="Several hosts: how many.")]
 HostId = Annotated[int | None, typer.Option("--host-id", help="Several hosts: which one this is, from 0.")]
 HostTimeout = Annotated[int, typer.Option(min=1, help="Several hosts: seconds to wait for the others to come.")]
-DataDir = Annotated[Path | None, typer.Option(help="A folder with the dataset's files.")]
 
 
 @app.command()
@@ -74,7 +59,7 @@ def run(
     On several hosts, start the same command on each, with its own --host-id (under SLURM or Open MPI without any of
     the three): the agents are spread over all of them, and the first one keeps the folder.
     """
-    guard = _prepare(Meeting(coordinator, hosts, host_id, host_timeout))
+    guard = prepare(Meeting(coordinator, hosts, host_id, host_timeout))
     from consilience import run as runs
     from consilience.experiments import load
     from consilience.hosts import agree, from_first, on_all
@@ -86,7 +71,7 @@ def run(
         config = on_all(lambda: load(experiment, [*(settings or []), *named]))
         agree("the description", config.model_dump(mode="json", exclude={"data_dir"}))
         folder = from_first(lambda: str(runs.begin(config, out)))
-    return _carry_on(Path(folder), as_json, quiet, guard, data_dir)
+    return play(Path(folder), as_json, quiet, guard, data_dir)
 
 
 @app.command()
@@ -105,7 +90,7 @@ def resume(
 
     On as many hosts as there are now, whatever their number was; only the first one needs the folder.
     """
-    guard = _prepare(Meeting(coordinator, hosts, host_id, host_timeout))
+    guard = prepare(Meeting(coordinator, hosts, host_id, host_timeout))
     from consilience import run as runs
     from consilience.hosts import agree, from_first
 
@@ -113,7 +98,7 @@ def resume(
     if rounds is not None:
         with unwinding(), paths_given():
             from_first(lambda: runs.extend(folder, rounds))
-    return _carry_on(folder, as_json, quiet, guard, data_dir)
+    return play(folder, as_json, quiet, guard, data_dir)
 
 
 @app.command()
@@ -130,7 +115,7 @@ def report(
 
     with unwinding():
         summary = runs.report(folder, to)
-    _show_summary(summary, to or folder, as_json, quiet)
+    show_summary(summary, to or folder, as_json, quiet)
 
 
 @app.command()
@@ -233,6 +218,9 @@ def theory(
             show(part)
 
 
+app.command()(reproduce)
+
+
 @app.command()
 def version(as_json: AsJson = False) -> None:
     """Print the version."""
@@ -240,95 +228,3 @@ def version(as_json: AsJson = False) -> None:
         print_json({"consilience": __version__})
     else:
         say(__version__)
-
-
-def _prepare(meeting: Meeting | None = None) -> Guard:
-    """Set JAX up before anything imports it, and meet the other hosts where there are any."""
-    from consilience.hosts import join
-    from consilience.runtime import check_flags, keep_compiled_programs, use_all_cores, use_large_pages
-
-    use_large_pages()
-    check_flags()
-    use_all_cores()
-    guard = Guard()
-    if meeting is not None:
-        meeting.check()
-        if meeting.several:
-            guard = guarded(NOT_ALL.format(hosts=meeting.hosts or "all", timeout=meeting.timeout), complain)
-            join(meeting)
-            guard.if_lost(LOST.format(folder="RUN"))
-    keep_compiled_programs()
-    return guard
-
-
-def _carry_on(folder: Path, as_json: bool, quiet: bool, guard: Guard, data_dir: Path | None) -> int:
-    from jax.errors import JaxRuntimeError
-
-    from consilience import hosts
-    from consilience import run as runs
-
-    guard.if_lost(LOST.format(folder=folder))
-    title = hosts.from_first(lambda: runs.opened(folder).model_dump(mode="json", include={"experiment", "rounds"}))
-    shown = not (quiet or as_json) and hosts.is_first()
-    bar = Progress(
-        TextColumn(title["experiment"], markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("rounds  {task.fields[words]}", markup=False),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        console=complaints,
-        disable=not shown,
-    )
-    stopped = STOPPED.format(folder=folder)
-    told: list[int] = []  # rounds; before the first is played nothing is lost by stopping at once, except other hosts
-    playing = ExitStack()
-
-    def tell_politely() -> None:
-        if shown:
-            complaints.print("stopping after this round (again: at once) …")
-
-    def on_round(done: int, words: str) -> None:
-        bar.update(task, completed=done, words=words)
-        told.append(done)
-        if len(told) == (2 if hosts.count() == 1 else 1):
-            playing.enter_context(asking(tell_politely))
-
-    try:
-        with unwinding(stopped, lambda: runs.note_stopped(folder)), progressing(bar), playing:
-            task = bar.add_task("rounds", total=title["rounds"], words="")
-            summary = runs.carry_on(folder, on_round, asked, data_dir)
-    except (runs.RunFailed, runs.Stopped) as ended:  # the same on all hosts
-        words = str(ended) if isinstance(ended, runs.RunFailed) else stopped
-        guard.is_over(words, 1)
-        hosts.leave()
-        fail(words, 1)
-    except KeyboardInterrupt:
-        fail(stopped, 1)
-    except OSError as error:
-        if len(told) < 2 or isinstance(error, BrokenPipeError):
-            raise
-        fail(f"{error.strerror or error}; once that is mended, carry on with: consilience resume {folder}", 1)
-    except JaxRuntimeError as error:
-        if hosts.count() == 1:
-            raise
-        fail(f"{LOST.format(folder=folder)} ({first_line(error)})", 1)
-    if hosts.is_first():
-        _show_summary(summary, folder, as_json, quiet)
-        sys.stdout.flush()
-    guard.is_over()
-    hosts.leave()
-    return 0
-
-
-def _show_summary(summary: dict[str, Any], folder: Path, as_json: bool, quiet: bool) -> None:
-    from consilience.tables import summary_tables
-
-    if as_json:
-        print_json(summary | {"folder": str(folder)})
-    elif not quiet:
-        for part in summary_tables(summary):
-            show(part)
-        for file in (*summary["figures"], "record.csv", "summary.json"):
-            if (folder / file).exists():
-                say(f"wrote {folder / file}")

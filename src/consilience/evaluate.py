@@ -94,6 +94,14 @@ def confidence_by_label(predicted: Predictive, labels: Int[Array, "examples"], k
     return jax.ops.segment_sum(of_label, labels, kinds) / jnp.maximum(counts, 1)
 
 
+def confusion(
+    choices: Int[Array, "examples"], labels: Int[Array, "examples"], kinds: int
+) -> Float[Array, "kinds kinds"]:
+    """Of the test examples of each label (row), the share that is taken for each label (column)."""
+    pairs = jax.ops.segment_sum(jnp.ones(labels.shape), labels * kinds + choices, kinds * kinds).reshape(kinds, kinds)
+    return pairs / jnp.maximum(pairs.sum(axis=1, keepdims=True), 1)
+
+
 def disagreement(choices: Int[Array, "agents examples"], kinds: int) -> Float[Array, "agents"]:
     """The share of examples on which an agent's choice differs from another agent's, averaged over the others."""
     agents = choices.shape[0]

@@ -20,10 +20,10 @@ def versions() -> dict[str, str]:
     return {**{name: version(name) for name in PACKAGES}, "python": platform.python_version()}
 
 
-def provenance() -> dict[str, Any]:
-    """Everything that is noted when a run begins."""
+def provenance(command: str | None = None) -> dict[str, Any]:
+    """Everything that is noted when a run begins; the command is the one that was typed, unless told."""
     facts: dict[str, Any] = {
-        "command": _command(),
+        "command": command or _command(),
         "versions": {**versions(), "platform": platform.platform()},
         "machine": {"processor": _processor(), "cores": len(os.sched_getaffinity(0))},
     }

@@ -47,6 +47,8 @@ __all__ = [
     "new_folder",
     "note_stopped",
     "opened",
+    "played",
+    "recorded",
     "report",
 ]
 LIGHT_STOPS, HEAVY_PACE = 10, 2  # recorded rounds, or rounds, that one call of the jitted program plays
@@ -61,8 +63,11 @@ class Stopped(Exception):
     """A run that was asked to stop, and did after this round, with a checkpoint."""
 
 
-def begin(config: RunConfig, folder: Path | None = None) -> Path:
-    """Make a run's folder, or the next free one: the description and how it came about. All of it is checked first."""
+def begin(config: RunConfig, folder: Path | None = None, command: str | None = None) -> Path:
+    """Make a run's folder, or the next free one: the description and how it came about. All of it is checked first.
+
+    `command` is what a reader can type to have the same, where it is not the one that was typed.
+    """
     module = module_of(config.experiment)
     config = pinned(config)
     arms = _checked_arms(config)
@@ -77,7 +82,7 @@ def begin(config: RunConfig, folder: Path | None = None) -> Path:
         if kept is not None:
             files.write_shares(folder, kept)
         _write_turns(folder, arms, config.rounds)
-        files.note(folder, status="begun", started=_now(), seeds=config.seeds(), **provenance())
+        files.note(folder, status="begun", started=_now(), seeds=config.seeds(), **provenance(command))
         files.write(folder, CONFIG, to_toml(config).encode())  # the last: with it, it is a run's folder
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
@@ -93,15 +98,19 @@ def opened(folder: Path) -> RunConfig:
     return load(str(folder / CONFIG))
 
 
+def played(folder: Path) -> int:
+    """The rounds that a run's last checkpoint knows of."""
+    file = files.latest_checkpoint(folder)
+    return int(read_header(file).position.get("round", 0)) if file else 0
+
+
 def extend(folder: Path, rounds: int) -> None:
     """Let a run go on to another last round."""
     config = opened(folder)
     if type(config).recorded_rounds is not RunConfig.recorded_rounds:
         raise InputError(f"rounds: {config.experiment} spaces its records by its last round; begin a new run instead")
-    file = files.latest_checkpoint(folder)
-    done = read_header(file).position.get("round", 0) if file else 0
-    if rounds < max(done, 1):
-        raise InputError(f"rounds: must be at least {max(done, 1)}, which have been played, got {rounds}")
+    if rounds < (least := max(played(folder), 1)):
+        raise InputError(f"rounds: must be at least {least}, which have been played, got {rounds}")
     config = config.model_copy(update={"rounds": rounds})
     arms = _checked_arms(config)
     with locked(folder):
@@ -170,23 +179,28 @@ def note_stopped(folder: Path) -> None:
     _note(folder, status="stopped", stopped=_now())
 
 
+def recorded(folder: Path) -> tuple[RunConfig, Record]:
+    """The description of a run and what of its record is known to be right."""
+    config, extent = opened(folder), files.extent(folder)
+    if extent == NOTHING and (folder / RECORD).exists() and (folder / RECORD).stat().st_size:
+        raise InputError(f"record: nothing says how '{folder / RECORD}' should be, no checkpoint and no run.json")
+    shares = files.shares(folder) if hasattr(module_of(config.experiment), "shares") else None
+    return config, Record.read(folder / RECORD, extent, shares)
+
+
 def report(folder: Path, to: Path | None = None) -> dict[str, Any]:
     """Read the record; write the summary and the figures anew, into the run's folder or another one."""
     from consilience.report import draw
 
-    config, to = opened(folder), to or folder
+    to = to or folder
     files.check_place(to)
-    facts, extent = files.facts(folder), files.extent(folder)
-    if extent == NOTHING and (folder / RECORD).exists() and (folder / RECORD).stat().st_size:
-        raise InputError(f"record: nothing says how '{folder / RECORD}' should be, no checkpoint and no run.json")
-    module = module_of(config.experiment)
-    shares = files.shares(folder) if hasattr(module, "shares") else None
+    config, record = recorded(folder)
+    facts = files.facts(folder)
     with jax.enable_x64(config.precision == "float64"):
-        record = Record.read(folder / RECORD, extent, shares)
         figures = draw(config, record, to / FIGURES)
         summary: dict[str, Any] = {
             "experiment": config.experiment,
-            **module.summarise(config, record),
+            **module_of(config.experiment).summarise(config, record),
             "figures": [str(file.relative_to(to)) for file in figures],
             **{
                 name: facts[name]

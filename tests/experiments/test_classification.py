@@ -2,9 +2,11 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from consilience import run
+from consilience.data import load_dataset
 from consilience.errors import InputError
 from consilience.experiments import EXPERIMENTS, classification, load
 from consilience.record import Record
@@ -28,7 +30,7 @@ def whole(tmp_path_factory):
 
 
 def test_talking_agents_recognise_what_they_never_saw(tmp_path):
-    settings = ["rounds=30", "record_every=15", "model.hidden=[32]", "samples=8"]
+    settings = ["rounds=30", "record_every=15", "model.hidden=[32]", "samples=8", "confusion=true"]
     run.begin(load("star-digits", settings), tmp_path / "run")
     arms = run.carry_on(tmp_path / "run")["arms"]
     assert arms["alone"]["edge_accuracy"] < 0.25, "two labels of ten cannot give more"
@@ -38,6 +40,15 @@ def test_talking_agents_recognise_what_they_never_saw(tmp_path):
     alone = record.select("alone", "confidence_2")[-1, 1:].mean()
     assert unseen > 3 * alone
     assert seen > 0.3
+    pairs = classification.taken_for([str(k) for k in range(10)])
+    taken = np.zeros((10, 10, 9))
+    for name, pair in pairs.items():
+        taken[pair] = record.select("cooperating", name)[-1]
+    np.testing.assert_allclose(taken.sum(1), 1, rtol=1e-5)
+    _, of_label = np.unique(load_dataset("digits").test_labels, return_counts=True)
+    right = np.einsum("kka,k->a", taken, of_label / of_label.sum())
+    np.testing.assert_allclose(right, record.select("cooperating", "accuracy")[-1], rtol=1e-5)
+    assert (tmp_path / "run" / "figures" / "confusion.png").exists()
 
 
 class Cut(Exception):
@@ -106,6 +117,7 @@ def test_presets_have_the_paper_updates_a_round(name):
             "label '0' is named twice",
         ),
         (["watched=[3,11]"], "watched: no label 11 in digits; it has 0, 1, 2"),
+        (["confusion=3"], "confusion: should be a valid boolean"),
         (["watched=['cat']"], "watched: no label 'cat' in digits"),
         (["learner.initial_sd=-1"], "learner.initial_sd: should be greater than 0, got -1"),
         (["model.kind=cnn", "model.channels=[2,2,2,2]"], "model.channels: 8 × 8 pixels can be halved 3 times, got 4"),

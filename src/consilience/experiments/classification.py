@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -21,7 +22,7 @@ from consilience.data.shuffle import shuffled
 from consilience.described import Described, naming
 from consilience.engines.arm import Arm, Metrics, Progress, agent_key, start_key
 from consilience.errors import InputError, brief
-from consilience.evaluate import confidence_by_label, disagreement, predictive, scores
+from consilience.evaluate import confidence_by_label, confusion, disagreement, predictive, scores
 from consilience.learners.packing import packing_of
 from consilience.learners.variational import Minibatches, Options, started, variational
 from consilience.memory import require
@@ -40,6 +41,7 @@ AVERAGES = (
     "disagreement",
     "mean_sd",
 )  # over agents, told of arms
+MOST_CONFUSED = 100  # labels; a row of the record has a column for each pair of them
 CHOICES = "choices"  # measured of each agent to compare them; not recorded
 
 
@@ -158,6 +160,7 @@ class Config(RunConfig):
     same_partition: bool = Field(False, description="all repetitions have the partition of the first seed")
     same_start: bool = Field(False, description="all repetitions begin with the weights of the first seed")
     watched: list[int | str] = Field([], description="labels whose confidence is drawn")
+    confusion: bool = Field(False, description="also record how often each label is taken for each other one")
 
 
 class Shared(NamedTuple):
@@ -209,6 +212,8 @@ def setting_of(config: Config) -> Setting:
     dataset = dataset_of(config)
     for label in config.watched:
         label_number(dataset.label_names, label, "watched", dataset.name)
+    if config.confusion:
+        _check_confusion(dataset.label_names)
     partitions = partitions_of(config, dataset, sizes.pop())
     smallest = min(int(partition.sizes().min()) for partition in partitions.values())
     if smallest < config.learner.batch:
@@ -291,7 +296,8 @@ def arms(config: Config) -> dict[str, Arm]:
     def apply(weights: Float[Array, "size"], inputs: Array) -> Float[Array, "examples labels"]:
         return model.apply(packing.unpack(packing.split(weights)), inputs)
 
-    measure, compare = partial(_measure, apply, config.samples, names), partial(_compare, len(names))
+    measure = partial(_measure, apply, config.samples, names, config.confusion)
+    compare = partial(_compare, len(names))
     data = partial(data_of, config, setting.partitions)
 
     def begins_with(seeds: Sequence[int]) -> Any:
@@ -357,6 +363,7 @@ def _measure(
     apply: Any,
     samples: int,
     label_names: tuple[str, ...],
+    confused: bool,
     data: Shared,
     progress: Progress,
     number: Int[Array, ""],
@@ -370,13 +377,29 @@ def _measure(
     )
     confidence = confidence_by_label(public, data.test_labels, len(label_names))
     of_pooled = scores(pooled, data.test_labels)
+    choices = public.probabilities.argmax(-1)
+    taken = confusion(choices, data.test_labels, len(label_names)) if confused else None
     return {
         **scores(public, data.test_labels),
-        CHOICES: public.probabilities.argmax(-1),
+        CHOICES: choices,
         **{f"confidence_{name}": confidence[k] for k, name in enumerate(label_names)},
         **{f"pooled_{name}": of_pooled[name] for name in ("accuracy", "nll", "brier", "ece")},
         "mean_sd": (1 / jnp.sqrt(progress.public.precision)).mean(),
+        **({} if taken is None else {name: taken[pair] for name, pair in taken_for(label_names).items()}),
     }
+
+
+def _check_confusion(names: Sequence[str]) -> None:
+    if len(names) > MOST_CONFUSED:
+        raise InputError(f"confusion: is for at most {MOST_CONFUSED} labels, there are {len(names)}")
+    if len(taken_for(names)) < len(names) ** 2:
+        raise InputError("confusion: the labels have names that make two of its columns the same")
+
+
+def taken_for(label_names: Sequence[str]) -> dict[str, tuple[int, int]]:
+    """The columns of a recorded confusion matrix: what a label is taken for."""
+    pairs = product(enumerate(label_names), repeat=2)
+    return {f"{true}_taken_for_{chosen}": (row, column) for (row, true), (column, chosen) in pairs}
 
 
 def _compare(kinds: int, measured: Metrics) -> Metrics:

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
-from consilience.experiments.classification import ALONE, Config, label_number
+from consilience.experiments.classification import ALONE, Config, label_number, taken_for
 from consilience.record import Record
-from consilience.report.style import CYCLE, canvas, finish, plain
+from consilience.report.style import CYCLE, accuracy_axis, canvas, finish, plain
 
+ACCURACIES = ("accuracy", "pooled_accuracy")
 MOST_SHOWN = 40  # agents and labels of a partition
 
 
@@ -26,6 +27,8 @@ def draw(config: Config, record: Record, folder: Path) -> list[Path]:
     watched = [label_number(names, label) for label in config.watched]
     if watched:
         figures.append(_confidence(record, counts, centre, watched, names, folder / "confidence.png"))
+    if config.confusion:
+        figures.append(_confusion(record, centre, names, folder / "confusion.png"))
     return figures
 
 
@@ -46,8 +49,8 @@ def _accuracy(record: Record, counts: np.ndarray, centre: int, file: Path) -> Pa
         pooled = record.select(arm, "pooled_accuracy").mean(1)
         axes.plot(rounds, pooled, color="#888888", ls="--", lw=1.2, label="average of pooled beliefs")
         axes.set(title=arm, xlabel="round", xlim=(0, None))
-    lowest = min(float(record.select(arm, "accuracy").min()) for arm in arms)
-    panels[0].set_ylim((np.floor(lowest * 20) / 20, 1.0) if lowest > 0.8 else (0, 1.02))
+    shown = np.concatenate([record.select(arm, name).ravel() for arm in arms for name in ACCURACIES])
+    accuracy_axis(panels[0], float(shown.min()), float(shown.max()))
     panels[0].set_ylabel("accuracy on the global test set")
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=4 if len(arms) > 1 else 2)
     return finish(figure, _what_to_see(bool(held.min() < counts.shape[1]), ALONE in arms), file)
@@ -66,7 +69,8 @@ def _against_time(record: Record, file: Path) -> Path:
         axes.fill_between(time, accuracy.min(1), accuracy.max(1), color=colour, alpha=0.15, lw=0)
         axes.plot(time, accuracy.mean(1), color=colour, label=f"{plain(arm, 40)} (mean, range over agents)")
     axes.set(xlabel="simulated time (the fastest agent's round takes 1)", ylabel="accuracy on the global test set")
-    axes.set_ylim(0, 1.02)
+    shown = np.concatenate([record.select(arm, "accuracy").ravel() for arm in record.arms()])
+    accuracy_axis(axes, float(shown.min()), float(shown.max()))
     figure.legend(loc="outside upper center")
     return finish(figure, "Who does not wait for the slowest agent gets further in the same time.", file)
 
@@ -88,6 +92,34 @@ def _confidence(
     panels[0].set_ylabel("mean confidence in the true label")
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=2 if len(arms) > 1 else 1)
     return finish(figure, "Confidence is higher on labels an agent holds itself; talking brings the others up.", file)
+
+
+def _confusion(record: Record, centre: int, names: tuple[str, ...], file: Path) -> Path:
+    """What the centre and the other agents take each label for at the end, in the first arm."""
+    arm = record.arms()[0]
+    taken = np.zeros((len(names), len(names), len(record.select(arm, "accuracy")[-1])))
+    for name, pair in taken_for(names).items():
+        taken[pair] = record.select(arm, name)[-1]
+    others = np.delete(taken, centre, axis=2)
+    matrices = {"centre": taken[:, :, centre], **({"mean of the edges": others.mean(2)} if others.size else {})}
+    side = 0.42 * len(names) + 1.5
+    figure, panels = canvas(1, len(matrices), side * len(matrices), side + 0.7, sharey=True)
+    for axes, (who, matrix) in zip(panels, matrices.items(), strict=True):
+        axes.imshow(np.sqrt(matrix), cmap="Blues", vmin=0, vmax=1)
+        for (row, column), value in np.ndenumerate(matrix):
+            if value >= 0.005:
+                colour = "white" if value > 0.3 else "black"
+                axes.text(column, row, f"{100 * value:.0f}", ha="center", va="center", fontsize=7, color=colour)
+        texts = [plain(name) for name in names]
+        axes.set(xticks=range(len(names)), yticks=range(len(names)), title=who, xlabel="taken for")
+        axes.set_xticklabels(texts, rotation=90 if max(map(len, texts)) > 3 else 0)
+        axes.set_yticklabels(texts)
+        axes.grid(False)
+    panels[0].set_ylabel("true label")
+    caption = (
+        f"Per cent of the test examples of a label that are taken for another one, round {record.rounds(arm)[-1]}."
+    )
+    return finish(figure, caption, file)
 
 
 def _partition(counts: np.ndarray, names: tuple[str, ...], file: Path) -> Path:

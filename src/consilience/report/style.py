@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter
 
 # Okabe and Ito's palette: told apart by everyone, in print too.
 COLOURS = {"central": "#000000", "alone": "#D55E00", "cooperating": "#0072B2"}
@@ -60,6 +61,18 @@ def finish(figure: Figure, caption: str, file: Path) -> Path:
         figure.supxlabel(caption, fontsize=9, color="#444444")
         figure.savefig(file, dpi=150)
     return file
+
+
+def accuracy_axis(axes: Axes, lowest: float, highest: float) -> None:
+    """An axis of accuracies on which halving the errors is always the same distance: the last points can be seen."""
+    shift = (1 - highest) / 2 + 1e-4  # 100 % is on it
+    axes.set_yscale(
+        "function", functions=(lambda a: -np.log(np.maximum(1 + shift - a, 1e-9)), lambda y: 1 + shift - np.exp(-y))
+    )
+    axes.set_ylim(max(lowest - 0.02, 0), min(highest + (1 - highest) / 3, 1))
+    axes.yaxis.set_major_locator(FixedLocator([0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.97, 0.98, 0.99, 0.995, 0.998, 1]))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.4g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
 
 
 def plain_ticks(axis: Axis) -> None:
