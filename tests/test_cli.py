@@ -414,3 +414,13 @@ def test_an_error_is_all_that_is_said_also_where_a_bar_was_shown(consilience, mo
     (tmp_path / "run" / "a" / "record.csv").write_text("x")
     code, out, err = consilience("resume", "run/a")
     assert (code, out, len(err.splitlines())) == (2, "", 1)
+
+
+@pytest.mark.parametrize("words", [["--help"], ["experiments"], ["theory", "star"], ["theory", "star", "--json"]])
+def test_small_questions_do_not_wait_for_large_libraries(words):
+    program = (
+        "import sys; from consilience.cli_verbs import app; app(sys.argv[1:], standalone_mode=False); "
+        "print(sorted({'jax', 'networkx', 'matplotlib', 'polars'} & set(sys.modules)), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", program, *words], capture_output=True, text=True, check=True)
+    assert done.stderr == "[]\n"

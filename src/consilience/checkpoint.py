@@ -13,7 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 from safetensors import SafetensorError, safe_open
 
@@ -140,4 +139,6 @@ def _header(leaves: list[tuple[str, Any]], position: dict[str, Any], checksums: 
 
 
 def _named_leaves(tree: Any) -> list[tuple[str, Any]]:
+    import jax  # not before arrays are read or written: a header is read without it
+
     return [(jax.tree_util.keystr(place), leaf) for place, leaf in jax.tree_util.tree_leaves_with_path(tree)]

@@ -41,7 +41,7 @@ def use_all_cores() -> None:
 def check_flags() -> None:
     """Refuse XLA_FLAGS that XLA would abort the process for; another process finds out which those are."""
     flags = _given_flags()
-    if all(re.fullmatch(rf"{COUNT_FLAG}=[1-9]\d{{0,3}}", flag) for flag in flags.split()):
+    if all(flag == FUSION_FLAG or re.fullmatch(rf"{COUNT_FLAG}=[1-9]\d{{0,3}}", flag) for flag in flags.split()):
         return
     tried = subprocess.run(
         [sys.executable, "-c", "import jax; jax.devices()"],

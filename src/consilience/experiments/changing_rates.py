@@ -27,7 +27,6 @@ from consilience.network_config import (
 from consilience.record import Record
 from consilience.theory import finite_information, mixing_window, rate, realised_at, stationary
 
-SUMMARY = "Decay in networks that change: measured against what the realised W_t predict, for every agent"
 LEVEL = 0.5  # the contraction that makes a mixing window
 
 

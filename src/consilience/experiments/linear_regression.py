@@ -23,7 +23,6 @@ from consilience.network_config import Matrix, NetworkConfig
 from consilience.record import Record
 from consilience.theory import gaussian_information, hardest_direction, mean_log_ratio, stationary
 
-SUMMARY = "Bayesian linear regression; every agent sees one coordinate, together they learn all (Fig. 1)"
 TEST_ROUND = 2**31 - 1  # the test set is drawn with the key of a round that is never played
 PAPER_W = [[0.5, 0.5, 0, 0], [0.3, 0.1, 0.3, 0.3], [0, 0.5, 0.5, 0], [0, 0.5, 0, 0.5]]
 

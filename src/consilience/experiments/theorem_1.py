@@ -29,7 +29,6 @@ from consilience.theory import (
 )
 from consilience.theory.rate import log_ratio_bound
 
-SUMMARY = "Theorem 1 on finite hypotheses: measured decay against K, and how often the bound's event holds"
 SETTLED = (
     10  # from this round on −log b(θ) is shown as a rate; before, the truth does not have nearly all of the belief
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import networkx as nx
 import numpy as np
 import scipy.sparse as sp
 
@@ -61,6 +60,8 @@ def complete(agents: int = 9, weights: Rule = "uniform") -> Network:
 
 def erdos_renyi(agents: int = 9, probability: float = 0.5, seed: int = 0, weights: Rule = "uniform") -> Network:
     """Every pair is linked independently with the same probability."""
+    import networkx as nx
+
     graph = nx.fast_gnp_random_graph(agents, probability, seed=seed)
     return _undirected(_adjacency(graph), f"erdos-renyi({agents}, p={probability:g})", weights)
 
@@ -69,6 +70,8 @@ def watts_strogatz(
     agents: int = 9, neighbours: int = 4, probability: float = 0.1, seed: int = 0, weights: Rule = "uniform"
 ) -> Network:
     """A small world: a ring in which each is linked to its `neighbours` nearest, some links rewired at random."""
+    import networkx as nx
+
     graph = nx.watts_strogatz_graph(agents, neighbours, probability, seed=seed)
     return _undirected(_adjacency(graph), f"watts-strogatz({agents}, k={neighbours}, p={probability:g})", weights)
 
@@ -78,6 +81,8 @@ def _undirected(links: Any, name: str, weights: Rule) -> Network:
 
 
 def _adjacency(graph: Any) -> Any:
+    import networkx as nx
+
     return nx.to_scipy_sparse_array(graph, nodelist=range(graph.number_of_nodes()), dtype=np.float64, format="csr")
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import jax.numpy as jnp
-import networkx as nx
 import numpy as np
 import scipy.sparse as sp
 
-from consilience.beliefs import Edges
 from consilience.errors import InputError
+
+if TYPE_CHECKING:  # JAX and networkx take longer to import than most theory takes to compute
+    from consilience.beliefs import Edges
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,12 +54,18 @@ class Network:
 
     def to_edges(self) -> Edges:
         """The nonzero entries of W as arrays that a jitted program can use."""
+        import jax.numpy as jnp
+
+        from consilience.beliefs import Edges
+
         receivers = np.repeat(np.arange(self.agents, dtype=np.int32), np.diff(self.W.indptr))
         senders = self.W.indices.astype(np.int32)
         return Edges(jnp.asarray(self.W.data), jnp.asarray(senders), jnp.asarray(receivers), self.agents)
 
     def to_networkx(self) -> Any:
         """A networkx DiGraph in which an edge points the way information flows: from j to i with `weight` W_ij."""
+        import networkx as nx
+
         graph = nx.from_scipy_sparse_array(sp.csr_array(self.W.T), create_using=nx.DiGraph)
         return nx.relabel_nodes(graph, dict(enumerate(self.names))) if self.names else graph
 
@@ -94,6 +100,8 @@ def from_networkx(graph: Any, name: str = "networkx", weight: str | None = "weig
     >>> from_networkx(nx.path_graph(3)).W.toarray().round(2).tolist()
     [[0.5, 0.5, 0.0], [0.33, 0.33, 0.33], [0.0, 0.5, 0.5]]
     """
+    import networkx as nx
+
     from consilience.network.weights import uniform
 
     if graph.number_of_nodes() == 0:
