@@ -43,10 +43,10 @@ def reproduce(
             return 0
     again = " ".join(["consilience reproduce", *([figure] if figure else []), "--out", str(out)])
     for number, one in enumerate(left, start=1):
-        if shown:
-            complaints.print(f"{number} of {len(left)}: {one.play.command()}", soft_wrap=True, markup=False)
         with unwinding(), paths_given():
             folder = one.folder if one.folder.exists() else runs.begin(one.config, one.folder, one.play.command())
+        if shown:
+            complaints.print(f"{number} of {len(left)}: {one.play.command()}", soft_wrap=True, markup=False)
         play(folder, as_json, quiet, guard, data_dir, again, summarised=False)
     with unwinding():
         claims = tell(parts, out)
@@ -65,9 +65,8 @@ def _tell_time(left: list[Any], planned: int, as_json: bool) -> None:
     from consilience.paper.reproduce import speeds
     from consilience.tables import table
 
-    if not as_json:
-        complaints.print("playing a few rounds of each kind of run, to say how long it will take …", soft_wrap=True)
-    known = speeds(left)
+    with complaints.status("playing a few rounds of each kind of run, to say how long it will take …"):
+        known = speeds(left)
     minutes = [known[kind_of(one.config)].seconds(one.config, one.done) / 60 for one in left]
     if as_json:
         print_json(

@@ -44,7 +44,7 @@ MOST = 2**31  # agents are numbered in 32 bits
 class Clocks(Described):
     """Agents that do not wait: how long each one's round takes, how long a belief travels, how old it may get."""
 
-    durations: list[Annotated[float, Field(gt=0)]] | None = Field(None, description="one for each agent")
+    durations: list[Annotated[float, Field(gt=0)]] | None = Field(None, min_length=1, description="one for each agent")
     spread: float = Field(0.0, ge=0, description="else log-normal around 1 with this sd of the logarithm")
     delay: float = Field(0.0, ge=0, description="of every message between two agents")
     staleness: float | None = Field(None, ge=0, description="age beyond which a belief is not pooled; default: any age")

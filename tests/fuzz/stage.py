@@ -16,10 +16,12 @@ from unittest import mock
 
 import typer
 
-from consilience import cli_ends, cli_verbs, provenance, run
+from consilience import cli_ends, cli_paper, cli_play, cli_verbs, provenance, run
 from consilience.data import datasets, sources
 from consilience.errors import InputError
-from consilience.experiments import changing_rates, classification, linear_regression, theorem_1
+from consilience.estimate import Speed
+from consilience.experiments import changing_rates, classification, linear_regression, module_of, theorem_1
+from consilience.paper import reproduce
 
 MODULES = (linear_regression, theorem_1, changing_rates, classification)
 KEPT = 24
@@ -34,12 +36,14 @@ def staged(only_begin: bool, real: bool) -> Iterator[None]:
     with ExitStack() as held:
         for way in ("_from_mirrors", "_from_npm", "_from_debian"):
             held.enter_context(mock.patch.object(sources, way, _no_download))
-        held.enter_context(mock.patch.object(cli_verbs, "guarded", _nobody_else))
+        held.enter_context(mock.patch.object(cli_play, "guarded", _nobody_else))
         held.enter_context(mock.patch.object(datasets, "_digits", _digits))
         held.enter_context(mock.patch.object(cli_ends, "_verdict", _verdict))
         held.enter_context(mock.patch.object(cli_verbs, "app", _command()))
         held.enter_context(mock.patch.object(provenance, "_commit", _commit))
         held.enter_context(mock.patch.object(cli_ends, "_quiet_libraries", nullcontext))  # a warning is a finding
+        held.enter_context(mock.patch.object(cli_paper, "play", _not_played))  # the paper's runs take hours
+        held.enter_context(mock.patch.object(reproduce, "measure", _not_measured))
         if not real:
             for drawn in (report.linear_regression, report.theorem_1, report.changing_rates, report.classification):
                 held.enter_context(mock.patch.object(drawn, "finish", _not_drawn))
@@ -48,7 +52,7 @@ def staged(only_begin: bool, real: bool) -> Iterator[None]:
                 held.enter_context(mock.patch.object(module, "arms", _arms_of(module)))
             held.enter_context(mock.patch.object(run, "Simulation", _Kept))
         if only_begin:
-            held.enter_context(mock.patch.object(cli_verbs, "_carry_on", return_value=0))
+            held.enter_context(mock.patch.object(cli_verbs, "play", return_value=0))
         yield
 
 
@@ -103,6 +107,15 @@ class _Kept(run.Simulation):
     def __init__(self, arm: Any, seeds: Sequence[int]) -> None:
         if not hasattr(self, "_play"):
             super().__init__(arm, seeds)
+
+
+def _not_played(*_: object, **__: object) -> int:
+    raise SystemExit(0)
+
+
+def _not_measured(config: Any) -> Speed:
+    _arms_of(module_of(config.experiment))(config)  # what cannot be had is refused here
+    return Speed(1.0, 1.0)
 
 
 def _verdict(error: BaseException) -> tuple[str, int]:

@@ -14,7 +14,7 @@ from consilience.errors import InputError
 from consilience.estimate import Speed, kind_of, measure
 from consilience.experiments import load, module_of
 from consilience.files import write_atomically
-from consilience.folder import facts
+from consilience.folder import check_place, facts
 from consilience.paper.claims import Claim
 from consilience.paper.parts import Part
 from consilience.paper.plays import Play
@@ -36,6 +36,9 @@ class Due(NamedTuple):
 
 def due(parts: Iterable[Part], out: Path, data_dir: Path | None = None) -> list[Due]:
     """The runs of these parts, each once, with how far they are."""
+    if (out.exists() or out.is_symlink()) and not out.is_dir():
+        raise InputError(f"--out: '{out}' must be a folder")
+    check_place(out)
     plays = {play.name: play for part in parts for play in part.plays}
     return [_due(play, out / play.name, data_dir) for play in plays.values()]
 
