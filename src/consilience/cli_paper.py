@@ -29,7 +29,7 @@ def reproduce(
     """
     guard = prepare()
     from consilience import run as runs
-    from consilience.paper import PARTS, part_named
+    from consilience.paper.parts import PARTS, part_named
     from consilience.paper.reproduce import due, tell
 
     shown = not (quiet or as_json)

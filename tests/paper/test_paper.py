@@ -10,7 +10,8 @@ from consilience.errors import InputError
 from consilience.estimate import Speed, kind_of, measure
 from consilience.experiments import load
 from consilience.network import grid
-from consilience.paper import PARTS, Part, claims, figures, part_named, plays
+from consilience.paper import Part, claims, figures, part_named, plays
+from consilience.paper.parts import PARTS
 from consilience.paper.plays import Play, trusted, trusted_again
 from consilience.paper.reproduce import due, speeds, tell
 from consilience.paper.told import Told, by_seed, rising
