@@ -194,6 +194,10 @@ def test_who_holds_what(consilience):
             "second_moments: every agent's must be a symmetric",
         ),
         (
+            ["theory", "ring", "--agents", "1", "--model", "vast.toml"],
+            "model: 1000 rounds with 5e+305 nats each are too large a number",
+        ),
+        (
             ["theory", "ring", "--agents", "1", "--model", "negative.toml"],
             "second_moments: must have no negative variance",
         ),
@@ -286,6 +290,7 @@ def test_bad_input_is_one_line_and_code_2(consilience, tmp_path, words, line):
     (tmp_path / "nan.csv").write_text("0.5,nan\n0.5,0.5\n")
     (tmp_path / "coins.toml").write_text("likelihoods = [[[0.5, 0.5], [0.9, 0.1]]]")
     (tmp_path / "oblong.toml").write_text("second_moments = [[[1.0, 0.0]]]")
+    (tmp_path / "vast.toml").write_text("second_moments = [[[1e300]]]\nnoise = 0.001\noffset = [1.0]")
     (tmp_path / "negative.toml").write_text("second_moments = [[[-1.0]]]")
     (tmp_path / "offset.toml").write_text('second_moments = [[[1.0]]]\noffset = "a"')
     (tmp_path / "truth.toml").write_text("truth = true\nlikelihoods = [[[0.5, 0.5], [0.9, 0.1]]]")

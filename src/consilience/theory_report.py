@@ -37,6 +37,7 @@ from consilience.theory import (
 
 LEMMA_AGENTS = 500  # Lemma 1's sum needs dense powers of W
 SHOWN_AGENTS = 20
+LARGEST = 1e300  # nats; sums of them are still numbers
 PER_AGENT = ("v", "mean_log_ratio", "mean_log_ratio_limit", "realised_centrality", "mean_log_ratio_pooled")
 NOT_HERE = ("matrix", "rotating-star")  # given as a file; not one network, but its turns are
 
@@ -141,6 +142,8 @@ def describe_model(
         told, against = _gaussian_model(network, values, facts)
     else:
         raise InputError(f"model: '{file}' must have a key 'likelihoods' or 'second_moments'")
+    if not (most := float(np.abs(against).max())) * rounds < LARGEST:
+        raise InputError(f"model: {rounds} rounds with {most:.3g} nats each are too large a number")
     return {
         **told,
         "rounds": rounds,
