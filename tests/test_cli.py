@@ -194,6 +194,10 @@ def test_who_holds_what(consilience):
             "second_moments: every agent's must be a symmetric",
         ),
         (
+            ["run", "linear-regression", "--set", "half_widths=[1e200,1,1,1]"],
+            "half_widths.0: should be less than or equal",
+        ),
+        (
             ["theory", "ring", "--agents", "1", "--model", "vast.toml"],
             "model: 1000 rounds with 5e+305 nats each are too large a number",
         ),

@@ -71,6 +71,7 @@ def started(words, host=None, port=0, devices=2, program=COMMAND) -> subprocess.
         words += [] if "--hosts" in words else ["--hosts", "2"]
     known = {**os.environ, "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}"}
     known["JAX_COMPILATION_CACHE_DIR"] = str(Path(__file__).parent.parent / ".pytest_cache" / "programs")
+    known["MPLBACKEND"] = "nowhere"  # no window is opened
     pipes = {"cwd": FOLDER, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     return subprocess.Popen([*program, *words], env=known, **pipes)
 

@@ -42,6 +42,17 @@ def test_a_run_that_no_longer_fits_is_refused_before_it_is_touched(finished, tmp
     assert {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()} == before
 
 
+def test_a_damaged_description_is_named_also_where_nothing_holds_its_checksum(finished, tmp_path):
+    folder = tmp_path / "bare"
+    shutil.copytree(finished, folder)
+    (folder / "run.json").unlink()
+    text = (folder / "config.toml").read_text()
+    (folder / "config.toml").write_text(text.replace("noise", "noIse"))
+    for verb in (run.report, run.carry_on):
+        with pytest.raises(InputError, match=r"config.toml': noIse: no such field"):
+            verb(folder)
+
+
 class Cut(Exception):
     """As if the power failed."""
 
@@ -179,7 +190,7 @@ def test_a_record_shorter_than_its_checkpoint_is_named(finished, tmp_path):
     folder = tmp_path / "short"
     shutil.copytree(finished, folder)
     (folder / "record.csv").write_bytes((folder / "record.csv").read_bytes()[:100])
-    with pytest.raises(InputError, match="has 100 bytes, the checkpoint was made when"):
+    with pytest.raises(InputError, match=r"has 100 bytes, the checkpoint or run\.json knows"):
         run.carry_on(folder)
 
 

@@ -38,6 +38,9 @@ def obey(command: Callable[..., Any]) -> NoReturn:
         try:
             _open_streams()
             _check_words()
+            os.environ["MPLBACKEND"] = (
+                "agg"  # no window is opened: a wish for one, also a misspelt one, is nobody's matter
+            )
             code = command(standalone_mode=False)
             sys.stdout.flush()
             if code == INTERRUPTED:

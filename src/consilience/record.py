@@ -29,10 +29,10 @@ class Extent(NamedTuple):
         """Refuse a record that does not begin so."""
         size = file.stat().st_size if file.exists() else 0
         if size < self.bytes:
-            raise InputError(f"record: '{file}' has {size} bytes, the checkpoint was made when it had {self.bytes}")
+            raise InputError(f"record: '{file}' has {size} bytes, the checkpoint or run.json knows {self.bytes}")
         if self.bytes and sha256_of_file(file, self.bytes).hexdigest() != self.sha256:
             damage = f"is damaged, its first {self.bytes} bytes do not have their checksum"
-            raise InputError(f"record: '{file}' {damage}, or the checkpoint is that of another run")
+            raise InputError(f"record: '{file}' {damage}, or the checkpoint or run.json is of another run")
 
 
 NOTHING = Extent(0, "")

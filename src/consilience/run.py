@@ -95,7 +95,10 @@ def opened(folder: Path) -> RunConfig:
     if not (folder / CONFIG).is_file():
         raise InputError(f"run: '{folder}' is not a run folder, it has no {CONFIG}")
     files.read(folder, CONFIG)
-    return load(str(folder / CONFIG))
+    try:
+        return load(str(folder / CONFIG))
+    except InputError as error:
+        raise InputError(f"run: '{folder / CONFIG}': {error}") from None
 
 
 def played(folder: Path) -> int:

@@ -156,6 +156,7 @@ def test_bad_schedules_say_what_is_wrong():
         (lambda: Lossy(Fixed(ring(4)), 1.0), "probability: must be at least 0 and below 1, got 1"),
         (lambda: Churn(Fixed(ring(4)), up=0.5, down=3), "up: must be at least 1 round, got 0.5"),
         (lambda: Asynchronous(ring(4), [1, 1, 1]), "durations: must be 4 positive numbers"),
+        (lambda: Asynchronous(ring(4), [1, 1, 1, 1], delay=1e30), r"delay: of 1e\+30 ticks is too long"),
         (lambda: Asynchronous(ring(4), [1, 1, 1, 0]), "durations: must be 4 positive numbers"),
         (lambda: Asynchronous(ring(4), np.ones(4), delay=-1), "delay: must be at least 0"),
         (lambda: Asynchronous(ring(4), np.ones(4), tick=0), "tick: must be above 0 and at most the shortest duration"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -35,7 +35,9 @@ class Config(RunConfig):
     replicates: int = Field(50, ge=1)
     network: NetworkConfig = Matrix(W=PAPER_W)
     theta: list[float] = Field([-0.3, 0.5, 0.5, 0.1, 0.2], min_length=2, description="θ*: intercept, then coordinates")
-    half_widths: list[PositiveFloat] = Field([1.0, 1.5, 1.25, 0.75], description="coordinate k is uniform on ± this")
+    half_widths: list[Annotated[float, Field(gt=0, le=1e100)]] = Field(
+        [1.0, 1.5, 1.25, 0.75], description="coordinate k is uniform on ± this"
+    )
     noise: PositiveFloat = Field(0.8, description="standard deviation α of the labels' noise")
     prior_variance: PositiveFloat = 0.5
     batch: int = Field(10, ge=1, lt=2**31, description="samples an agent draws each round")

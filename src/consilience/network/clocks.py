@@ -13,6 +13,7 @@ from consilience.network.schedule import Most
 from consilience.network.turns import Turn, rows_of, with_arrived
 
 SLACK = 1e-9  # of a tick, for sums of decimal fractions
+MOST_TURNS = 10**9  # that a belief may travel; what was said meanwhile is kept
 
 
 class Asynchronous:
@@ -53,6 +54,9 @@ class Asynchronous:
         delays = np.where(own, 0.0, delays[self._senders, self._receivers])
         if not (delays >= 0).all():
             raise InputError("delay: must be at least 0")
+        with np.errstate(over="ignore"):
+            if not (turns := float((delays / tick).max(initial=0))) < MOST_TURNS:
+                raise InputError(f"delay: of {turns:.3g} ticks is too long, at most {MOST_TURNS:,} are counted")
         self._late = np.ceil(delays / tick - SLACK).astype(np.int64)  # turns after which a belief has arrived
         # What is published while a belief travels makes it older; an agent publishes at most once a duration.
         meanwhile = np.floor(self._late * tick / self._durations[self._senders] + SLACK).astype(np.int64) + 1

@@ -84,26 +84,24 @@ def _entry(numbered: tuple[int, list[str]]) -> _Entry:
     if len(row) != len(TURNS_HEADER):
         raise InputError(f"line {line} has {len(row)} values, the header has {len(TURNS_HEADER)}")
 
-    cells = dict(zip(TURNS_HEADER, row, strict=True))
-
-    def number(name: str, least: int, below: int) -> int:
-        if not least <= (value := whole(cells[name], f"line {line}, column '{name}'")) < below:
-            raise InputError(f"line {line}, column '{name}' must be from {least} to {below - 1}, got {value}")
-        return value
-
-    def measure(name: str) -> float:
-        return finite(cells[name], f"line {line}, column '{name}'")
-
-    which, time = number("round", 1, MOST), measure("time")
+    at = {name: f"line {line}, column '{name}'" for name in TURNS_HEADER}
+    which, time = _number(row[0], at["round"], 1, MOST), finite(row[1], at["time"])
     if not any(row[2:]):
         return _Entry(line, which, time, None, None, 0.0, 0)
-    agent = number("agent", 0, MOST)
+    agent = _number(row[2], at["agent"], 0, MOST)
     if row[3] == LEARNS:
         if any(row[4:]):
             raise InputError(f"line {line}: who learns has no weight and no age, got {brief(','.join(row[4:]))}")
         return _Entry(line, which, time, agent, None, 0.0, 0)
     # Nobody publishes more than once a round, so nothing that is heard is older than the rounds so far.
-    return _Entry(line, which, time, agent, number("hears", 0, MOST), measure("weight"), number("age", 0, which))
+    hears, weight = _number(row[3], at["hears"], 0, MOST), finite(row[4], at["weight"])
+    return _Entry(line, which, time, agent, hears, weight, _number(row[5], at["age"], 0, which))
+
+
+def _number(text: str, place: str, least: int, below: int) -> int:
+    if not least <= (value := whole(text, place)) < below:
+        raise InputError(f"{place} must be from {least} to {below - 1}, got {value}")
+    return value
 
 
 def _turn(entries: list[_Entry]) -> Turn:
