@@ -1,5 +1,6 @@
-"""Tests and doctests run in float64, on four devices, and share what they compile."""
+"""Tests and doctests run in float64, on four devices, and share what they compile and what they draw."""
 
+import gc
 import os
 from pathlib import Path
 
@@ -10,5 +11,30 @@ use_all_cores()
 keep_compiled_programs(Path(__file__).parent / ".pytest_cache" / "programs")
 
 import jax  # noqa: E402
+import pytest  # noqa: E402
+from matplotlib.figure import Figure  # noqa: E402
 
 jax.config.update("jax_enable_x64", True)
+gc.set_threshold(
+    100_000, 20, 20
+)  # tracing makes many small objects that live; looking at them took a tenth of the time
+
+_save, _pictures = Figure.savefig, {}
+
+
+def _drawn_once(figure, file, **options):
+    """A picture of each name is laid out once: most tests are about numbers, and a layout takes half a second."""
+    if file.name in _pictures:
+        file.write_bytes(_pictures[file.name])
+    else:
+        _save(figure, file, **options)
+        _pictures[file.name] = file.read_bytes()
+
+
+Figure.savefig = _drawn_once
+
+
+@pytest.fixture
+def real_figures(monkeypatch):
+    """Every picture is drawn."""
+    monkeypatch.setattr(Figure, "savefig", _save)

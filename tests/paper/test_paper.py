@@ -110,6 +110,7 @@ def test_the_corner_is_later_by_what_the_theory_says():
     assert claims.predicted_rounds(3000.0) / 3000 == pytest.approx(5 / 3, rel=0.01), "v of the middle over the corner's"
 
 
+@pytest.mark.usefixtures("real_figures")
 def test_all_figures_are_drawn(tmp_path):
     rounds = [1, 10, 25, 50, 100, 300]
     made = {}

@@ -8,6 +8,7 @@ from consilience.experiments.classification import Config
 from consilience.record import Record
 from consilience.report import classification as figures
 
+pytestmark = pytest.mark.usefixtures("real_figures")
 METRICS = ("accuracy", "pooled_accuracy", "time")
 
 
