@@ -37,6 +37,8 @@ def reproduce(
         parts = [part_named(figure)] if figure else list(PARTS)
         planned = due(parts, out, data_dir)
         left = [one for one in planned if not one.finished]
+        if not estimate:
+            out.mkdir(parents=True, exist_ok=True)  # where it cannot be, that is said first
         if left and (shown or estimate):
             _tell_time(left, len(planned), as_json)
         if estimate:
