@@ -193,6 +193,9 @@ def test_who_holds_what(consilience):
             ["theory", "ring", "--agents", "1", "--model", "oblong.toml"],
             "second_moments: every agent's must be a symmetric",
         ),
+        (["reproduce", "1", "--out", "afile/inside"], "Not a directory: afile/inside"),
+        (["reproduce", "1", "--out", "afile"], "--out: 'afile' must be a folder"),
+        (["reproduce", "6"], "figure: unknown '6'; known: 1, 2a"),
         (
             ["run", "linear-regression", "--set", "half_widths=[1e200,1,1,1]"],
             "half_widths.0: should be less than or equal",
