@@ -28,6 +28,7 @@ SECONDS = 20  # of processor time, that a case may take
 GROWTH = 2 << 20  # kB, that a case may add to the largest memory this process ever had
 ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 BAR = re.compile(r"\d+/[\d?]+ .*\d:\d\d:\d\d|^\s*$")
+OVER = re.compile(r"\b(\d+)/\1 rounds")
 FOLDER = None  # in the place of a file's content: a folder of that name
 GONE = "gone"  # no such file
 
@@ -131,7 +132,8 @@ def _broken(case: Case, ending: Ending) -> Iterator[Finding]:
     helped = code == 2 and not err and "Usage" in out  # no command was given: the help
     *progress, last = err.removesuffix("\n").split("\n")
     if code != 0 and progress and last.startswith("error: ") and all(BAR.search(line) for line in progress):
-        yield Finding(f"a progress bar before the error: {verb}", err)
+        if not OVER.search(progress[-1]):  # a run that is over keeps its bar, also where its summary cannot be printed
+            yield Finding(f"a progress bar before the error: {verb}", err)
         err = last + "\n"
     if code != 0 and not helped:
         if not err.startswith("error: "):
