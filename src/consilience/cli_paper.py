@@ -15,7 +15,7 @@ from consilience.stopping import unwinding
 
 def reproduce(
     figure: Annotated[
-        str | None, typer.Argument(help="1, theorem-1, 2a, 2b, 3, 4, 5 or time-varying [default: all of it].")
+        str | None, typer.Argument(help="1, theorem-1, centrality, 2a, 2b, 3, 4, 5 or time-varying [default: all].")
     ] = None,
     out: Annotated[Path, typer.Option(help="The folder of the runs, figures and claims.")] = Path("runs/paper"),
     estimate: Annotated[bool, typer.Option("--estimate", help="Only say how long it will take.")] = False,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from consilience.errors import InputError, suggestion
 from consilience.paper import claims, figures, plays
 from consilience.paper.claims import Claim
-from consilience.paper.plays import FASHION_TRUSTS, MNIST_TRUSTS, Play
+from consilience.paper.plays import TRUSTS, Play
 from consilience.paper.told import Runs
 
 
@@ -24,77 +24,49 @@ class Part(NamedTuple):
     drawings: tuple[Callable[[Runs, Path], Path], ...] = ()
 
 
+def _star(name: str, setup: str, stated: Play, plain: Play, paper: float, level: float) -> Part:
+    """Fig. 2 for one dataset: all trusts, and the accuracy that the text states for one of them."""
+    experiment, trusts = stated.experiment, TRUSTS[stated.experiment]
+    return Part(
+        name,
+        f"{setup.partition('-')[0]} on a star: accuracy for {len(trusts)} trusts in the hub",
+        tuple(dict.fromkeys((*plays.star(experiment, trusts), stated, plain))),
+        (
+            partial(claims.stars, experiment=experiment, trusts=trusts, figure=name, level=level),
+            partial(claims.stated, play=stated, plain=plain, figure=name, name=setup, paper=paper),
+        ),
+        (lambda runs, folder: figures.stars(runs, experiment, trusts, folder / f"figure-{name}.png"),),
+    )
+
+
+def _confidences(experiment: str, of_edges: str, of_centre: str) -> tuple[Any, Any]:
+    """Fig. 3 for one dataset: its claims and its drawing."""
+    trusts, dataset = TRUSTS[experiment], experiment.removeprefix("star-")
+
+    def told(runs: Runs) -> Iterator[Claim]:
+        return claims.confidences(runs, experiment, trusts, f"3 ({dataset})", of_edges, of_centre)
+
+    def drawn(runs: Runs, folder: Path) -> Path:
+        return figures.confidences(runs, experiment, trusts, of_edges, of_centre, folder / f"figure-3-{dataset}.png")
+
+    return told, drawn
+
+
+CONFIDENCES = _confidences("star-mnist", "0", "2"), _confidences("star-fmnist", "trouser", "coat")
 PARTS = (
     Part(
         "1", "linear regression with and without cooperation", (plays.LINEAR_REGRESSION,), (claims.linear_regression,)
     ),
     Part("theorem-1", "the rate at which wrong hypotheses die out", (plays.THEOREM_1,), (claims.theorem_1,)),
-    Part(
-        "2a",
-        "MNIST on a star: accuracy for five trusts in the hub",
-        (*plays.star("star-mnist", MNIST_TRUSTS), plays.STAR_MNIST, plays.PLAIN_MNIST),
-        (
-            claims.centrality,
-            partial(claims.stars, experiment="star-mnist", trusts=MNIST_TRUSTS, figure="2a", level=0.9),
-            partial(
-                claims.stated,
-                play=plays.STAR_MNIST,
-                plain=plays.PLAIN_MNIST,
-                figure="2a",
-                name="MNIST-Setup1, a = .5,",
-                paper=0.9755,
-            ),
-        ),
-        (lambda runs, folder: figures.stars(runs, "star-mnist", MNIST_TRUSTS, folder / "figure-2a.png"),),
-    ),
-    Part(
-        "2b",
-        "Fashion-MNIST on a star: accuracy for three trusts in the hub",
-        (*plays.star("star-fmnist", FASHION_TRUSTS), plays.STAR_FMNIST, plays.PLAIN_FMNIST),
-        (
-            partial(claims.stars, experiment="star-fmnist", trusts=FASHION_TRUSTS, figure="2b", level=0.8),
-            partial(
-                claims.stated,
-                play=plays.STAR_FMNIST,
-                plain=plays.PLAIN_FMNIST,
-                figure="2b",
-                name="FMNIST-Setup1, a = .7,",
-                paper=0.8421,
-            ),
-        ),
-        (lambda runs, folder: figures.stars(runs, "star-fmnist", FASHION_TRUSTS, folder / "figure-2b.png"),),
-    ),
+    Part("centrality", "v of the star for every trust, and of the grid", (), (claims.centrality,)),
+    _star("2a", "MNIST-Setup1, a = .5,", plays.STAR_MNIST, plays.PLAIN_MNIST, paper=0.9755, level=0.9),
+    _star("2b", "FMNIST-Setup1, a = .7,", plays.STAR_FMNIST, plays.PLAIN_FMNIST, paper=0.8421, level=0.8),
     Part(
         "3",
         "confidence on known and unknown labels at hub and edges",
-        tuple(plays.trusted("star-mnist", trust) for trust in MNIST_TRUSTS)
-        + tuple(plays.trusted("star-fmnist", trust) for trust in FASHION_TRUSTS),
-        (
-            partial(
-                claims.confidences,
-                experiment="star-mnist",
-                trusts=MNIST_TRUSTS,
-                figure="3 (MNIST)",
-                of_edges="0",
-                of_centre="2",
-            ),
-            partial(
-                claims.confidences,
-                experiment="star-fmnist",
-                trusts=FASHION_TRUSTS,
-                figure="3 (FMNIST)",
-                of_edges="trouser",
-                of_centre="coat",
-            ),
-        ),
-        (
-            lambda runs, folder: figures.confidences(
-                runs, "star-mnist", MNIST_TRUSTS, "0", "2", folder / "figure-3-mnist.png"
-            ),
-            lambda runs, folder: figures.confidences(
-                runs, "star-fmnist", FASHION_TRUSTS, "trouser", "coat", folder / "figure-3-fmnist.png"
-            ),
-        ),
+        tuple(plays.trusted(experiment, trust) for experiment, trusts in TRUSTS.items() for trust in trusts),
+        tuple(told for told, _ in CONFIDENCES),
+        tuple(drawn for _, drawn in CONFIDENCES),
     ),
     Part(
         "4",

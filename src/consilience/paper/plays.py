@@ -8,8 +8,7 @@ from typing import NamedTuple
 CLOSELY = (1, 2, 3, 5, 7, 10, 15, 20)  # rounds at which curves differ most
 OFTEN = (*CLOSELY, *range(25, 100, 5))
 QUICK = "learner.estimator=weights"  # half the time of drawing outputs, which MNIST has by default
-MNIST_TRUSTS = (0.1, 0.2, 0.3, 0.5, 0.7)
-FASHION_TRUSTS = (0.3, 0.5, 0.7)
+TRUSTS = {"star-mnist": (0.1, 0.2, 0.3, 0.5, 0.7), "star-fmnist": (0.3, 0.5, 0.7)}  # in the hub
 STATED = {("star-fmnist", 0.7): 800}
 PLAIN = ("learner.kl_weight=1.0", "learner.kl_growth=1.0")  # Bayes' rule as it is, without tempering
 
