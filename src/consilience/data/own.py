@@ -70,7 +70,8 @@ def _from_arrays(x: np.ndarray, y: np.ndarray, x_test: np.ndarray, y_test: np.nd
         if not inputs.size:
             raise InputError(f"x{name} must have no empty axis, its shape is {inputs.shape}")
     if x.shape[1:] != x_test.shape[1:]:
-        raise InputError(f"x and x_test must have examples of one shape, got {x.shape[1:]} and {x_test.shape[1:]}")
+        shapes = [" × ".join(map(str, part.shape[1:])) or "single numbers" for part in (x, x_test)]
+        raise InputError(f"x and x_test must have examples of one shape, got {shapes[0]} and {shapes[1]}")
     if (x.dtype == np.uint8) != (x_test.dtype == np.uint8):  # bytes are scaled to [0, 1], other numbers are not
         raise InputError(f"x and x_test must both be bytes or neither, got {x.dtype} and {x_test.dtype}")
     codes, test_codes, names = numbered(y, y_test, lambda row: f"y[{row}]", lambda row: f"y_test[{row}]")
