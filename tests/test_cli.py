@@ -146,7 +146,7 @@ def test_who_holds_what(consilience):
         (["run", "broken.toml"], "configuration: 'broken.toml' is not TOML"),
         (
             ["run", "linear-regression", "--set", "prior_variance=-1"],
-            "prior_variance: should be greater than 0, got -1",
+            "prior_variance: should be greater than or equal to 1e-100, got -1",
         ),
         (["run", "linear-regression", "--set", "noise=nan"], "noise: should be a finite number, got nan"),
         (["run", "linear-regression", "--set", "noize=1"], "noize: no such field; did you mean 'noise'?"),
@@ -195,6 +195,7 @@ def test_who_holds_what(consilience):
         ),
         (["reproduce", "1", "--out", "afile/inside"], "Not a directory: afile/inside"),
         (["reproduce", "1", "--out", "afile"], "--out: 'afile' must be a folder"),
+        (["run", "linear-regression", "--set", "noise=1.7e308"], "noise: should be less than or equal to 1e+100"),
         (["reproduce", "6"], "figure: unknown '6'; known: 1, 2a"),
         (
             ["run", "linear-regression", "--set", "half_widths=[1e200,1,1,1]"],

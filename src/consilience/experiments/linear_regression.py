@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.sparse as sp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
-from pydantic import Field, PositiveFloat
+from pydantic import Field
 
 from consilience import memory
 from consilience.beliefs import Gaussian
@@ -27,6 +27,9 @@ TEST_ROUND = 2**31 - 1  # the test set is drawn with the key of a round that is 
 PAPER_W = [[0.5, 0.5, 0, 0], [0.3, 0.1, 0.3, 0.3], [0, 0.5, 0.5, 0], [0, 0.5, 0, 0.5]]
 
 
+Scale = Annotated[float, Field(ge=1e-100, le=1e100)]  # its square is a number
+
+
 class Config(RunConfig):
     """The paper's setting: four agents, an intercept and four coordinates (the prior is read as 0.5 I₅)."""
 
@@ -34,12 +37,12 @@ class Config(RunConfig):
     rounds: int = Field(300, ge=1)
     replicates: int = Field(50, ge=1)
     network: NetworkConfig = Matrix(W=PAPER_W)
-    theta: list[float] = Field([-0.3, 0.5, 0.5, 0.1, 0.2], min_length=2, description="θ*: intercept, then coordinates")
-    half_widths: list[Annotated[float, Field(gt=0, le=1e100)]] = Field(
-        [1.0, 1.5, 1.25, 0.75], description="coordinate k is uniform on ± this"
+    theta: list[Annotated[float, Field(ge=-1e100, le=1e100)]] = Field(
+        [-0.3, 0.5, 0.5, 0.1, 0.2], min_length=2, description="θ*: intercept, then coordinates"
     )
-    noise: PositiveFloat = Field(0.8, description="standard deviation α of the labels' noise")
-    prior_variance: PositiveFloat = 0.5
+    half_widths: list[Scale] = Field([1.0, 1.5, 1.25, 0.75], description="coordinate k is uniform on ± this")
+    noise: Scale = Field(0.8, description="standard deviation α of the labels' noise")
+    prior_variance: Scale = 0.5
     batch: int = Field(10, ge=1, lt=2**31, description="samples an agent draws each round")
     test_samples: int = Field(2000, ge=1, lt=2**31, description="size of the global test set, all coordinates at once")
 
