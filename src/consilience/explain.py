@@ -60,7 +60,7 @@ def explained(invalid: ValidationError, model: type[BaseModel]) -> str:
 
 def _bound(value: Any) -> Any:
     """A limit as it was written: 1, not 1.0."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 1e15 else value
 
 
 def _followed(place: Any, location: tuple[int | str, ...]) -> tuple[list[str], Any]:
