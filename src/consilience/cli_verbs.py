@@ -13,7 +13,7 @@ from consilience.cli_data import data
 from consilience.cli_ends import paths_given
 from consilience.cli_paper import reproduce
 from consilience.cli_play import DataDir, play, prepare, show_summary
-from consilience.cli_shared import AsJson, Quiet, Settings, print_json, say, show
+from consilience.cli_shared import AsJson, Quiet, Settings, complaints, print_json, say, show
 from consilience.hosts import Meeting
 from consilience.stopping import unwinding
 
@@ -204,13 +204,14 @@ def theory(
         "seed": seed,
     }
     options = {name: value for name, value in given.items() if value is not None}
-    if is_turns_file(network) and not options:
-        facts = theory_report.describe_turns(network, model)
-    else:
-        built = theory_report.network_from(network, options)
-        facts = theory_report.describe(built, rounds)
-        if model is not None:
-            facts |= theory_report.describe_model(built, model, facts, epsilon, delta, rounds)
+    with complaints.status("working out what the theory says …"):  # of a large network it takes minutes
+        if is_turns_file(network) and not options:
+            facts = theory_report.describe_turns(network, model)
+        else:
+            built = theory_report.network_from(network, options)
+            facts = theory_report.describe(built, rounds)
+            if model is not None:
+                facts |= theory_report.describe_model(built, model, facts, epsilon, delta, rounds)
     if as_json:
         print_json(facts)
     else:
