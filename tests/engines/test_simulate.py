@@ -130,11 +130,11 @@ def heavy_arm(agents: int, steps: int = 5) -> Arm:
     return Arm(agent, draw, erdos_renyi(agents, 0.6, 3), measure, compare, lambda *_: data, steps)
 
 
-@pytest.mark.parametrize("agents", [2, 7, 9])
-def test_the_devices_change_no_number(agents):
+@pytest.mark.parametrize(("agents", "several"), [(2, (4,)), (7, (3,)), (9, (2, 4))])
+def test_the_devices_change_no_number(agents, several):
     """One device, two, three and four: agents whole, cut in two and with slots to spare; two repetitions."""
     results = []
-    for devices in (1, 2, 3, 4):
+    for devices in (1, *several):
         simulation = Simulation(heavy_arm(agents), [0, 5], jax.devices()[:devices])
         assert simulation.placement.mesh.size == min(devices, agents)
         progress, metrics = simulation.play(1, [2, 3], [True, True], simulation.start())
