@@ -39,7 +39,7 @@ def reproduce(
         left = [one for one in planned if not one.finished]
         if not estimate:
             out.mkdir(parents=True, exist_ok=True)  # where it cannot be, that is said first
-        if left and (shown or estimate):
+        if estimate or (left and shown):
             _tell_time(left, len(planned), as_json)
         if estimate:
             return 0
@@ -77,6 +77,9 @@ def _tell_time(left: list[Any], planned: int, as_json: bool) -> None:
                 "runs": {one.play.name: round(m, 1) for one, m in zip(left, minutes, strict=True)},
             }
         )
+        return
+    if not left:
+        say(f"all {planned} runs are finished")
         return
     rows = [[one.play.name, one.config.rounds - one.done, f"{m:.1f}"] for one, m in zip(left, minutes, strict=True)]
     title = f"{len(left)} of {planned} runs are left: about {duration(sum(minutes))} on this machine"
