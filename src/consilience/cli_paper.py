@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,8 +15,11 @@ from consilience.stopping import unwinding
 
 
 def reproduce(
-    figure: Annotated[
-        str | None, typer.Argument(help="1, theorem-1, centrality, 2a, 2b, 3, 4, 5 or time-varying [default: all].")
+    figures: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="FIGURE", help="1, theorem-1, centrality, 2a, 2b, 3, 4, 5 or time-varying; without, all."
+        ),
     ] = None,
     out: Annotated[Path, typer.Option(help="The folder of the runs, figures and claims.")] = Path("runs/paper"),
     estimate: Annotated[bool, typer.Option("--estimate", help="Only say how long it will take.")] = False,
@@ -23,7 +27,7 @@ def reproduce(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> int:
-    """Run what a figure of the paper needs, draw it, and say which of the paper's claims hold.
+    """Run what figures of the paper need, draw them, and say which of the paper's claims hold.
 
     What is finished is not run again, and what was interrupted is carried on: type the same command once more.
     """
@@ -34,7 +38,7 @@ def reproduce(
 
     shown = not (quiet or as_json)
     with unwinding(), paths_given():
-        parts = [part_named(figure)] if figure else list(PARTS)
+        parts = [part_named(name) for name in dict.fromkeys(figures or [part.name for part in PARTS])]
         planned = due(parts, out, data_dir)
         left = [one for one in planned if not one.finished]
         if not estimate:
@@ -43,7 +47,7 @@ def reproduce(
             _tell_time(left, len(planned), as_json)
         if estimate:
             return 0
-    again = " ".join(["consilience reproduce", *([figure] if figure else []), "--out", str(out)])
+    again = shlex.join(["consilience", "reproduce", *(figures or []), "--out", str(out)])
     for number, one in enumerate(left, start=1):
         with unwinding(), paths_given():
             folder = one.folder if one.folder.exists() else runs.begin(one.config, one.folder, one.play.command())

@@ -169,7 +169,7 @@ def _word_for(rng: Rng, verb: tuple[str, ...], name: str) -> str:
         return pick(rng, ("coins.toml", "W.toml", "none", "folder", "own.csv"))
     if name == "name":
         return pick(rng, ("digits", "mnist", "fashion-mnist", "own.csv"))
-    if name == "figure":
+    if name == "figures":
         return pick(rng, ("1", "theorem-1", "2a", "3", "4", "5", "time-varying", "6"))
     if name == "weights":
         return pick(rng, ("uniform", "metropolis", "none"))

@@ -1,6 +1,7 @@
 """The paper's parts: their runs are real runs, their claims follow from records by hand, and reproducing resumes."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -177,3 +178,10 @@ def test_a_speed_is_measured_by_playing():
     assert speed.of_round >= 0
     assert speed.of_record >= 0
     assert speed.of_round + speed.of_record > 0
+
+
+def test_the_document_has_the_table_that_machines_read():
+    root = Path(__file__).parents[2]
+    published = [claims.Claim(**row) for row in json.loads((root / "results" / "paper.json").read_text())]
+    assert claims.as_markdown(published) in (root / "docs" / "paper.md").read_text()
+    assert claims.as_markdown(published[:1]).count("\n") == 3

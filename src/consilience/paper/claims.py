@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +27,14 @@ class Claim(NamedTuple):
     here: str
     holds: bool | None  # where the paper says nothing, None
     command: str
+
+
+def as_markdown(claims: Iterable[Claim]) -> str:
+    """The claims as a table of a document."""
+    words = {True: "yes", False: "**no**", None: "–"}
+    rows = [(c.figure, c.claim, c.paper, c.here, words[c.holds], f"`{c.command}`") for c in claims]
+    table = [("figure", "claim", "paper", "here", "holds", "command"), ("---",) * 6, *rows]
+    return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |\n" for row in table)
 
 
 def linear_regression(runs: Runs) -> Iterator[Claim]:
