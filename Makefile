@@ -22,7 +22,7 @@ types: $(VENV)/dev.stamp
 	@$(BIN)/mypy
 
 unit: $(VENV)/dev.stamp
-	@$(BIN)/pytest -n 2 --dist worksteal
+	@$(BIN)/pytest -n 2 --dist worksteal --durations 12
 
 bench: $(VENV)/bench.stamp  ## every benchmark, printed as tables
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done

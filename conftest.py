@@ -1,10 +1,24 @@
 """Tests and doctests run in float64, on four devices, and share what they compile and what they draw."""
 
+import ast
 import gc
 import os
 from pathlib import Path
 
-from consilience.runtime import keep_compiled_programs, use_all_cores
+from jaxtyping import _import_hook
+
+# A function inside a function is made anew at every call; checking its types, too, cost milliseconds each time, which
+# was a third of all tests' time. Functions and methods of modules are checked.
+_checked = _import_hook.JaxtypingTransformer.visit_FunctionDef
+
+
+def _outermost(self, node):
+    return node if any(isinstance(parent, ast.FunctionDef) for parent in self._parents) else _checked(self, node)
+
+
+_import_hook.JaxtypingTransformer.visit_FunctionDef = _outermost
+
+from consilience.runtime import keep_compiled_programs, use_all_cores  # noqa: E402
 
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=4"
 use_all_cores()

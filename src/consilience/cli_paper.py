@@ -93,7 +93,7 @@ def _tell_time(left: list[Any], planned: int, as_json: bool) -> None:
 def duration(minutes: float) -> str:
     """Minutes as a person says them.
 
-    >>> duration(0.2), duration(12.3), duration(190)
+    >>> duration(0.2), duration(12.3), duration(190.0)
     ('a minute', '13 minutes', '3 h 10 min')
     """
     whole = max(int(-(-minutes // 1)), 1)
