@@ -31,7 +31,7 @@ SEED ?= 1
 FUZZ_CASES ?= 20000
 REFERENCE_CASES ?= 5000
 
-soak: $(VENV)/dev.stamp  ## the machines that look for mistakes, at length (about an hour; SEED=2 for other cases)
+soak: $(VENV)/dev.stamp  ## the machines that look for mistakes, at length (about 20 minutes; SEED=2 for other cases)
 	@$(BIN)/python tests/soak_fuzz.py --cases $(FUZZ_CASES) --seed $(SEED) --jobs 2
 	@$(BIN)/python tests/soak_reference.py --cases $(REFERENCE_CASES)
 
