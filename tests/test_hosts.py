@@ -71,6 +71,7 @@ def started(words, host=None, port=0, devices=2, program=COMMAND) -> subprocess.
         words += [] if "--hosts" in words else ["--hosts", "2"]
     known = {**os.environ, "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}"}
     known["JAX_COMPILATION_CACHE_DIR"] = str(Path(__file__).parent.parent / ".pytest_cache" / "programs")
+    known["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.2"  # as the command has it in its own place
     known["MPLBACKEND"] = "nowhere"  # no window is opened
     pipes = {"cwd": FOLDER, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     return subprocess.Popen([*program, *words], env=known, **pipes)
@@ -129,7 +130,7 @@ def test_a_launcher_is_noticed(launcher):
 def test_a_lost_host_ends_the_run_with_a_line_and_others_carry_it_on(tmp_path):
     """First the first host is killed, then, resumed on two, the other one; one host alone plays the rest."""
     whole, run = tmp_path / "whole", tmp_path / "run"
-    long = [*STAR, "--rounds", "200"]
+    long = [*STAR, "--rounds", "80"]
     words = ["run", *long, "--out", str(run), "-q"]
     for victim in (0, 1):
         port = free_port()
@@ -151,7 +152,7 @@ def test_a_lost_host_ends_the_run_with_a_line_and_others_carry_it_on(tmp_path):
         words = ["resume", str(run)] if folder == run else ["run", *long, "--out", str(whole)]
         code, _, complaint = ended(started([*words, "-q"], devices=1))
         assert code == 0, complaint
-    assert_same_numbers(run, whole, rtol=1e-6)  # after 200 rounds
+    assert_same_numbers(run, whole, rtol=1e-6)  # after 80 rounds
 
 
 def _checkpointed(folder: Path) -> float:
