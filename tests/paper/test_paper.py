@@ -156,6 +156,12 @@ def test_a_folder_of_another_run_is_refused(quick, tmp_path):
         due([quick], tmp_path)
 
 
+def test_a_place_where_claims_cannot_be_written_is_refused_before_anything_is_played(quick, tmp_path):
+    (tmp_path / "paper.json").mkdir()
+    with pytest.raises(InputError, match=r"paper\.json' must be a file, got a folder"):
+        due([quick], tmp_path)
+
+
 def test_unknown_parts_are_named():
     with pytest.raises(InputError, match="figure: unknown '6'; known: 1, 2a, 2b"):
         part_named("6")

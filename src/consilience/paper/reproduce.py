@@ -39,6 +39,8 @@ def due(parts: Iterable[Part], out: Path, data_dir: Path | None = None) -> list[
     if (out.exists() or out.is_symlink()) and not out.is_dir():
         raise InputError(f"--out: '{out}' must be a folder")
     check_place(out)
+    if (out / CLAIMS).is_dir():
+        raise InputError(f"--out: '{out / CLAIMS}' must be a file, got a folder")
     plays = {play.name: play for part in parts for play in part.plays}
     return [_due(play, out / play.name, data_dir) for play in plays.values()]
 
