@@ -18,7 +18,7 @@ def _outermost(self, node):
 
 _import_hook.JaxtypingTransformer.visit_FunctionDef = _outermost
 
-from consilience.runtime import keep_compiled_programs, use_all_cores  # noqa: E402
+from consilience.machine.runtime import keep_compiled_programs, use_all_cores  # noqa: E402
 
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=4"
 use_all_cores()

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from consilience.checkpoint import load_checkpoint, save_checkpoint
+from consilience.runs.checkpoint import load_checkpoint, save_checkpoint
 
 ARRAYS, WEIGHTS = 10, 199_210
 

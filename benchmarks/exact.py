@@ -25,7 +25,8 @@ def measure(agents: int) -> dict[str, float]:
 
     from consilience.engines.simulate import Simulation
     from consilience.experiments import load
-    from consilience.experiments.linear_regression import Config, arms
+    from consilience.experiments.linear_regression.arms import arms
+    from consilience.experiments.linear_regression.description import Config
 
     jax.config.update("jax_enable_x64", True)
     config = load("linear-regression", ["network.kind=ring", f"network.agents={agents}", "replicates=1"])

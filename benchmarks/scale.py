@@ -27,7 +27,7 @@ ACTIVE, ALL, SMALL_AGENTS = (25, 100, 1000), (9, 100, 1000), 10_000
 
 def simulated(hears: Any, sizes: tuple[int, ...], steps: int, batch: int, rounds: int) -> dict[str, float]:
     """The least time of a round, after one that compiles, and the memory of the process."""
-    from consilience.runtime import use_all_cores
+    from consilience.machine.runtime import use_all_cores
 
     use_all_cores()
     import jax
@@ -35,7 +35,7 @@ def simulated(hears: Any, sizes: tuple[int, ...], steps: int, batch: int, rounds
 
     from consilience.engines.arm import Arm
     from consilience.engines.simulate import Simulation
-    from consilience.learners.variational import Minibatches, variational
+    from consilience.learners import Minibatches, variational
     from consilience.models import mlp
 
     rng = np.random.default_rng(0)
@@ -81,7 +81,7 @@ def measure(what: str, size: int) -> dict[str, float]:
 
 def best_of(group: list[tuple[str, int]], repeat: int) -> list[dict[str, Any]]:
     """The best of several measurements of each, taken in turn."""
-    from consilience.runtime import LARGE_PAGES
+    from consilience.machine.runtime import LARGE_PAGES
 
     best: dict[tuple[str, int], dict[str, Any]] = {}
     for what, size in group * repeat:

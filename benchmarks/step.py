@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from consilience.runtime import LARGE_PAGES
+from consilience.machine.runtime import LARGE_PAGES
 
 AGENTS, STEPS, BATCH, SIZES = 9, 155, 50, (784, 200, 200, 10)
 SHAPES = list(zip(SIZES[1:], SIZES[:-1], strict=True))  # (out, in)
@@ -43,7 +43,7 @@ def smallest(work: Callable[[], Any], count: int, seconds: float = 3.0) -> float
 
 def ours() -> float:
     """A round of nine agents on all cores."""
-    from consilience.runtime import use_all_cores
+    from consilience.machine.runtime import use_all_cores
 
     use_all_cores()
     import jax
@@ -51,7 +51,7 @@ def ours() -> float:
 
     from consilience.engines.arm import Arm
     from consilience.engines.simulate import Simulation
-    from consilience.learners.variational import Minibatches, variational
+    from consilience.learners import Minibatches, variational
     from consilience.models import mlp
     from consilience.network import star
 

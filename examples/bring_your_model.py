@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from consilience.runtime import use_all_cores
+from consilience.machine.runtime import use_all_cores
 
 use_all_cores()
 

@@ -150,7 +150,7 @@ def _prepare() -> Path:
     home = Path(tempfile.gettempdir()) / f"fuzz-{os.getpid():08d}"
     home.mkdir()
     os.environ["CONSILIENCE_CACHE"] = str(home / "cache")
-    from consilience.runtime import keep_compiled_programs, use_all_cores
+    from consilience.machine.runtime import keep_compiled_programs, use_all_cores
 
     use_all_cores()
     keep_compiled_programs(Path(tempfile.gettempdir()) / "fuzz-programs")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=4"
 
-from consilience.runtime import keep_compiled_programs
+from consilience.machine.runtime import keep_compiled_programs
 
 keep_compiled_programs(Path(__file__).parents[1] / ".pytest_cache" / "programs")
 

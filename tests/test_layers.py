@@ -42,19 +42,16 @@ def test_mathematics_knows_no_engine_report_or_command():
         "engines",
         "experiments",
         "report",
-        "run",
-        "record",
-        "checkpoint",
-        "cli",
-        "tables",
-        "config",
-        "network_config",
+        "runs",
+        "command",
+        "paper",
+        "task",
     )
     assert not offenders(files(*MATHEMATICS), tuple(f"consilience.{name}" for name in later))
 
 
 def test_engines_know_no_experiment_or_report():
-    later = ("experiments", "report", "run", "cli", "tables")
+    later = ("experiments", "report", "runs.run", "command", "paper")
     assert not offenders(files(*ENGINES), tuple(f"consilience.{name}" for name in later))
 
 
@@ -62,8 +59,8 @@ def test_engines_know_no_experiment_or_report():
     ("library", "homes"),
     [
         ("matplotlib", ("report",)),
-        ("typer", ("cli_",)),
-        ("socket", ("engines/peers", "hosts.py")),
+        ("typer", ("command",)),
+        ("socket", ("engines/peers", "engines/hosts.py")),
         ("grpc", ("engines/peers",)),
     ],
 )

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import consilience
+from consilience.described.networks import Changes, ErdosRenyi
 from consilience.errors import InputError
 from consilience.network import Asynchronous, Churn, Fixed, Lossy, Presence, complete, from_matrix
-from consilience.network_config import Changes, ErdosRenyi
 from consilience.streams import PURPOSES, stream
 
 ROOT = Path(consilience.__file__).parent

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from consilience import memory
 from consilience.data import load_dataset
 from consilience.errors import InputError
+from consilience.machine import memory
 
 SIX = "".join(f"{k},{k % 2}\n" for k in range(6))
 GOOD = {"x": np.ones((4, 2)), "y": np.arange(4), "x_test": np.ones((2, 2)), "y_test": np.arange(2)}

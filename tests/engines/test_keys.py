@@ -11,7 +11,7 @@ import pytest
 from consilience.engines import lanes
 from consilience.engines.arm import agent_key, data_key, measuring_key, round_key
 from consilience.engines.simulate import Simulation
-from consilience.experiments import load, module_of
+from consilience.experiments import arms, load
 
 DRAWING = ("bernoulli", "bits", "categorical", "normal", "permutation", "randint", "uniform")
 FOLDING = ("fold_in", "split")
@@ -65,7 +65,7 @@ class Watch:
 def test_bits_are_drawn_from_leaves_for_one_purpose(experiment, settings, purposes, monkeypatch):
     monkeypatch.setattr(lanes, "WIDEST", 2)  # no seeds but those that are asked for: watching takes its time
     watch = Watch(monkeypatch)
-    arm = list(module_of(experiment).arms(load(experiment, [*settings, "replicates=2"])).values())[-1]
+    arm = list(arms(load(experiment, [*settings, "replicates=2"])).values())[-1]
     agent = arm.agent._replace(
         init=watch.watched("init", arm.agent.init), learn=watch.watched("learning", arm.agent.learn)
     )

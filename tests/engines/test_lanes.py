@@ -6,10 +6,11 @@ import jax
 import numpy as np
 import pytest
 
-from consilience import run
-from consilience.engines.lanes import lanes_of
 from consilience.engines.simulate import Simulation
-from consilience.experiments import classification, load, module_of
+from consilience.engines.simulate.lanes import lanes_of
+from consilience.experiments import arms, load
+from consilience.experiments.images.arms import setting_of
+from consilience.runs import run
 
 DIGITS = ["alone=false", "model.hidden=[16]", "learner.epochs=2", "samples=2", "networks.cooperating.edges=4"]
 DIGITS += ["partition.kind=dirichlet", "partition.alpha=1.0"]
@@ -44,7 +45,7 @@ def same_bits(one, other):
 def test_light_agents_round_the_same_in_any_company(experiment, arm, precision):
     config = load(experiment, [f"precision={precision}"])
     with jax.enable_x64(precision == "float64"):
-        simulation = Simulation(module_of(experiment).arms(config)[arm], [4])
+        simulation = Simulation(arms(config)[arm], [4])
         alone = of_four(simulation, [1, 12])
         for seeds in ([3, 4, 5], range(130)):
             company = simulation.of_seeds(seeds)
@@ -60,7 +61,7 @@ def test_heavy_agents_round_the_same_in_any_company(estimator, precision):
         given = [*DIGITS, "learner.batch=2", f"learner.estimator={estimator}", f"precision={precision}", *settings]
         config = load("star-digits", given)
         with jax.enable_x64(precision == "float64"):
-            arm = classification.arms(config)["cooperating"]
+            arm = arms(config)["cooperating"]
             simulation = Simulation(arm, config.seeds(), jax.devices()[:2])
             assert simulation.placement.left
             played[name], steps[name] = of_four(simulation, [1, 2]), arm.steps
@@ -105,8 +106,8 @@ def begun(settings):
     """The owner of every example and the agents' means at the start, a row a repetition."""
     config = load("star-digits", [*DIGITS, "learner.batch=2", *settings])
     with jax.enable_x64(False):
-        partitions = classification.setting_of(config).partitions
-        simulation = Simulation(classification.arms(config)["cooperating"], config.seeds())
+        partitions = setting_of(config).partitions
+        simulation = Simulation(arms(config)["cooperating"], config.seeds())
         means = simulation.agents(simulation.start()).public.precision_mean
     assert (means == means[:, :1]).all()  # all agents of a repetition begin with the same
     return np.stack([partitions[seed].owner for seed in config.seeds()]), means

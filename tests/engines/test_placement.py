@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from consilience.engines.placement import _wrap_around
+from consilience.engines.simulate.placement import _wrap_around
 
 
 @given(st.integers(1, 40), st.integers(1, 9), st.integers(1, 20), st.integers(1, 4))

@@ -5,12 +5,13 @@ import json
 import numpy as np
 import pytest
 
-from consilience import run, theory_report
+from consilience.command import theory as theory_report
 from consilience.errors import InputError
 from consilience.experiments import coins, load
 from consilience.network import Lossy, Schedule, read_turns, ring, turns_as_csv
 from consilience.network.schedule import Fixed
-from consilience.record import Record
+from consilience.runs import run
+from consilience.runs.record import Record
 
 SMALL = ["rounds=6", "record_every=2", "model.hidden=[8]", "learner.epochs=1", "samples=2"]
 

@@ -5,11 +5,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from consilience import run
+from consilience.described.networks import Complete
 from consilience.engines.arm import Progress
-from consilience.experiments import linear_regression, load, theorem_1
+from consilience.experiments import coins, load
+from consilience.experiments.linear_regression.arms import arms, test_set
+from consilience.experiments.linear_regression.description import network_of
+from consilience.experiments.linear_regression.theory import hardest_alternative, second_moments
+from consilience.experiments.theorem_1.theory import predict
 from consilience.network import check
-from consilience.network_config import Complete
+from consilience.runs import run
 
 
 @pytest.fixture(scope="module")
@@ -33,10 +37,10 @@ def test_measured_rates_are_the_predicted_ones(regression):
 
 def test_the_second_moments_are_those_of_the_inputs():
     config = load("linear-regression")
-    network = linear_regression.network_of(config)
-    offset = linear_regression.hardest_alternative(config, network) - np.array(config.theta)
+    network = network_of(config)
+    offset = hardest_alternative(config, network) - np.array(config.theta)
     assert np.linalg.norm(offset) == pytest.approx(1)
-    moments = linear_regression.second_moments(config, 4)
+    moments = second_moments(config, 4)
     rng = np.random.default_rng(0)
     for j in range(4):
         x = rng.uniform(-1, 1, 200_000) * config.half_widths[j]
@@ -67,10 +71,10 @@ def test_hypotheses_that_nobody_can_tell_from_the_truth_are_not_wrong(tmp_path):
 
 def test_mse_from_sums_of_squares_is_the_mse():
     config = load("linear-regression", ["test_samples=30"])
-    arm = linear_regression.arms(config)["alone"]
+    arm = arms(config)["alone"]
     prior = arm.agent.init(jax.random.key(0))
     belief = type(prior)(prior.precision, jnp.array([0.1, 0.2, 0.3, 0.4, 0.5]))
-    test = linear_regression.test_set(config)
+    test = test_set(config)
     measured = arm.measure((), Progress(belief, belief), jnp.array(1), jax.random.key(0))
     direct = jnp.mean((test.labels - test.features @ belief.mean) ** 2)
     np.testing.assert_allclose(measured["mse"], direct, rtol=1e-12)
@@ -108,7 +112,7 @@ def test_the_corrected_bound_keeps_its_promise(theorem):
 
 def test_default_rounds_reach_every_promise():
     config = load("theorem-1")
-    for name, theory in theorem_1.predict(config).items():
+    for name, theory in predict(config).items():
         check(config.networks[name].build())
         assert theory.n_corrected <= config.rounds, name
 
@@ -116,5 +120,5 @@ def test_default_rounds_reach_every_promise():
 def test_own_likelihood_tables():
     tables = [[[0.5, 0.5], [0.9, 0.1]], [[0.5, 0.5], [0.5, 0.5]]]
     config = load("theorem-1", [f"likelihoods={tables}", "networks.pair.kind=complete", "networks.pair.agents=2"])
-    own = theorem_1.tables_for(config, 2)
+    own = coins.tables_for(config, 2)
     np.testing.assert_allclose(own, tables)

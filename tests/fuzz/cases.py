@@ -10,9 +10,9 @@ import numpy as np
 import tomli_w
 import typer
 
-from consilience import cli_verbs
+from consilience.command import verbs as cli_verbs
+from consilience.described.networks import NETWORKS
 from consilience.experiments import EXPERIMENTS
-from consilience.network_config import NETWORKS
 
 from . import environments, library, run_folders, tables
 from .environments import surroundings

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from consilience import cli
+from consilience.command import main as cli
 
 from .captured import TooLong, alarm, captured, replaced_environment
 from .stage import MISTAKE, staged
@@ -204,7 +204,7 @@ def _alone(case: Case) -> tuple[int, str, str]:
         "-W",
         "error",
         "-c",
-        "import sys; sys.argv[0] = 'consilience'; from consilience.cli import main; main()",
+        "import sys; sys.argv[0] = 'consilience'; from consilience.command.main import main; main()",
     ]
     with contextlib.ExitStack() as held:
         full = held.enter_context(open("/dev/full", "w")) if case.process == "full" else subprocess.PIPE
@@ -216,7 +216,7 @@ def _alone(case: Case) -> tuple[int, str, str]:
             stderr=subprocess.PIPE,
             timeout=120,
             check=False,
-            env={**os.environ, "PYTHONPATH": str(Path(cli.__file__).parents[1])},
+            env={**os.environ, "PYTHONPATH": str(Path(cli.__file__).parents[2])},
         )
     encoding = case.environment.get("PYTHONIOENCODING", "utf-8")
     return done.returncode, (done.stdout or b"").decode(encoding, "replace"), done.stderr.decode(encoding, "replace")

@@ -16,14 +16,19 @@ from unittest import mock
 
 import typer
 
-from consilience import cli_ends, cli_paper, cli_play, cli_verbs, provenance, run
+from consilience.command import ends as cli_ends
+from consilience.command import paper as cli_paper
+from consilience.command import play as cli_play
+from consilience.command import verbs as cli_verbs
 from consilience.data import datasets, sources
 from consilience.errors import InputError
-from consilience.estimate import Speed
-from consilience.experiments import changing_rates, classification, linear_regression, module_of, theorem_1
+from consilience.experiments import part_of
 from consilience.paper import reproduce
+from consilience.runs import provenance, run
+from consilience.runs.estimate import Speed
 
-MODULES = (linear_regression, theorem_1, changing_rates, classification)
+ROOMS = ("linear-regression", "theorem-1", "changing-rates", "star-digits")
+MODULES = tuple(part_of(name, "arms") for name in ROOMS)
 KEPT = 24
 MISTAKE = "a mistake in consilience itself"  # how the command begins a line that hides a traceback
 
@@ -31,8 +36,6 @@ MISTAKE = "a mistake in consilience itself"  # how the command begins a line tha
 @contextmanager
 def staged(only_begin: bool, real: bool) -> Iterator[None]:
     """The program as the fuzzer runs it."""
-    from consilience import report
-
     with ExitStack() as held:
         for way in ("_from_mirrors", "_from_npm", "_from_debian"):
             held.enter_context(mock.patch.object(sources, way, _no_download))
@@ -45,8 +48,8 @@ def staged(only_begin: bool, real: bool) -> Iterator[None]:
         held.enter_context(mock.patch.object(cli_paper, "play", _not_played))  # the paper's runs take hours
         held.enter_context(mock.patch.object(reproduce, "measure", _not_measured))
         if not real:
-            for drawn in (report.linear_regression, report.theorem_1, report.changing_rates, report.classification):
-                held.enter_context(mock.patch.object(drawn, "finish", _not_drawn))
+            for name in ROOMS:
+                held.enter_context(mock.patch.object(part_of(name, "figures"), "finish", _not_drawn))
         if not (real or only_begin):
             for module in MODULES:
                 held.enter_context(mock.patch.object(module, "arms", _arms_of(module)))
@@ -114,7 +117,7 @@ def _not_played(*_: object, **__: object) -> int:
 
 
 def _not_measured(config: Any) -> Speed:
-    _arms_of(module_of(config.experiment))(config)  # what cannot be had is refused here
+    _arms_of(part_of(config.experiment, "arms"))(config)  # what cannot be had is refused here
     return Speed(1.0, 1.0)
 
 

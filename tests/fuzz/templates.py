@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
-from consilience import run
 from consilience.experiments import load
+from consilience.runs import run
 
 from .invariants import GONE, Case, Content, Ending, Link, _fill, judge
 from .stage import staged

@@ -12,9 +12,8 @@ import pytest
 
 from consilience.agent import Inbox
 from consilience.beliefs import Gaussian, MeanField
-from consilience.learners import Observations, conjugate
+from consilience.learners import Minibatches, Observations, Options, conjugate, variational
 from consilience.learners.packing import packing_of
-from consilience.learners.variational import Minibatches, Options, variational
 from consilience.models import Model, log_likelihood, mlp
 
 KEY = jax.random.key(0)
@@ -125,7 +124,7 @@ def test_steps_are_adam_on_mean_and_log_sd():
     agent = variational(model, initial, options)
     state, _ = agent.learn(KEY, agent.init(KEY), batch)
 
-    from consilience.noise import KEY_WORDS, normal
+    from consilience.models.noise import KEY_WORDS, normal
 
     keys = jax.random.bits(KEY, (steps + 1, 1, KEY_WORDS), jnp.uint32)
     prior = MeanField.from_moments(packing.flatten(packing.pack(initial)), jnp.full(packing.size, 0.04))
@@ -177,10 +176,10 @@ def test_outputs_need_a_model_that_offers_them():
 
 
 PROGRAM = """
-from consilience.runtime import use_all_cores
+from consilience.machine.runtime import use_all_cores
 use_all_cores()
 import jax, jax.numpy as jnp, re
-from consilience.learners.variational import Minibatches, Options, variational
+from consilience.learners import Minibatches, Options, variational
 from consilience.models import mlp
 model = mlp((784,), 10)
 agent = variational(model, model.init(jax.random.key(0)), Options(start="own"))

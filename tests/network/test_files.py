@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from consilience.command.theory import describe_turns
 from consilience.errors import InputError
 from consilience.network import (
     Asynchronous,
@@ -20,7 +21,6 @@ from consilience.network import (
     turns_as_csv,
 )
 from consilience.network.turn_files import TURNS_HEADER, is_turns_file
-from consilience.theory_report import describe_turns
 
 HEADER = ",".join(TURNS_HEADER) + "\n"
 

@@ -5,9 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from consilience import run
 from consilience.errors import InputError
-from consilience.estimate import Speed, kind_of, measure
 from consilience.experiments import load
 from consilience.network import grid
 from consilience.paper import Part, claims, figures, part_named, plays
@@ -15,7 +13,9 @@ from consilience.paper.parts import PARTS
 from consilience.paper.plays import Play, trusted, trusted_again
 from consilience.paper.reproduce import due, speeds, tell
 from consilience.paper.told import Told, by_seed, rising
-from consilience.record import Record
+from consilience.runs import run
+from consilience.runs.estimate import Speed, kind_of, measure
+from consilience.runs.record import Record
 from consilience.theory import mean_log_ratio
 
 NAMES = ["0", "2", "4", "9", "coat", "pullover", "trouser"]

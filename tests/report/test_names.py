@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from consilience.experiments.classification import Config
-from consilience.record import Record
-from consilience.report import classification as figures
+from consilience.experiments.images import figures
+from consilience.experiments.images.arms import Config
+from consilience.runs.record import Record
 
 pytestmark = pytest.mark.usefixtures("real_figures")
 METRICS = ("accuracy", "pooled_accuracy", "time")

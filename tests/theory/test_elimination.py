@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from consilience.errors import InputError
@@ -149,6 +149,7 @@ def test_elimination_against_fractions(seed, agents, small, block):
 
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 10**6), agents=st.integers(2, 9), small=st.sampled_from([1, 4, 600]))
+@example(seed=436, agents=2, small=1)
 def test_deviation_against_fractions(seed, agents, small):
     """To digits that a factorisation of Id − W + 1vᵀ has lost where evidence needs 10^12 rounds; or it is said."""
     W = any_network(seed, agents)
@@ -161,7 +162,9 @@ def test_deviation_against_fractions(seed, agents, small):
             found = deviation(network, stationary(network), values)
         except InputError:
             return
-    np.testing.assert_allclose(found, exact, atol=1e-6 * np.abs(exact).max())
+    # Where one round mixes nearly everything, what is left is below what rounding leaves of the values themselves.
+    atol = 1e-6 * np.abs(exact).max() + 8 * np.finfo(float).eps * np.abs(values).max()
+    np.testing.assert_allclose(found, exact, atol=atol)
 
 
 @pytest.mark.parametrize("agents", [601, 2000])

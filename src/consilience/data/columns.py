@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from consilience.errors import InputError, brief
-from consilience.memory import require
-from consilience.reading import numbered_rows
+from consilience.files.reading import numbered_rows
+from consilience.machine.memory import require
 
 LABEL = "label"
 PANDAS_INDEX = "__index_level_"  # how pandas names an index that it writes as a column

@@ -11,7 +11,7 @@ from consilience.data.idx import read_idx
 from consilience.data.own import OWN_FILES, own_examples
 from consilience.data.sources import SOURCES, Report, fetch, find, silent
 from consilience.errors import InputError, suggestion
-from consilience.files import sha256_of
+from consilience.files.whole import sha256_of
 from consilience.streams import stream
 
 FASHION = ("t-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle-boot")

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from consilience.errors import InputError, brief
-from consilience.reading import reading
+from consilience.files.reading import reading
 
 LARGEST = 2**30  # bytes; the largest of the family has 0.55 · 10⁹
 GZIP = b"\x1f\x8b"

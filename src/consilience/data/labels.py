@@ -93,3 +93,14 @@ def as_number(text: str) -> int | float | None:
 
 def _kind(labels: np.ndarray) -> str:
     return {"U": "text", "i": "whole numbers", "b": "booleans"}.get(labels.dtype.kind, str(labels.dtype)[:60])
+
+
+def label_number(names: Sequence[str], label: int | str, field: str = "label", dataset: str = "the data") -> int:
+    """A label's number from its name, or from its number where no label is called like a number."""
+    name = label if isinstance(label, str) or abs(label) >= 2**63 else str(label)  # no label is a larger number
+    if name in names:
+        return names.index(name)
+    if isinstance(label, int) and 0 <= label < len(names) and all(as_number(known) is None for known in names):
+        return label
+    known = ", ".join(names[:12]) + (f", … {len(names)} labels" if len(names) > 12 else "")
+    raise InputError(f"{field}: no label {brief(label)} in {dataset}; it has {known}")

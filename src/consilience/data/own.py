@@ -11,8 +11,8 @@ import numpy as np
 from consilience.data.columns import Labels, Table, read_csv, read_parquet
 from consilience.data.labels import numbered
 from consilience.errors import InputError, brief
-from consilience.memory import require
-from consilience.reading import reading
+from consilience.files.reading import reading
+from consilience.machine.memory import require
 
 ARCHIVE = b"PK\x03\x04"  # how an .npz begins, as every zip file with something in it
 ARRAYS = ("x", "y", "x_test", "y_test")

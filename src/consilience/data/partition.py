@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Int
 
 from consilience.errors import InputError
-from consilience.reading import reading, whole
+from consilience.files.reading import reading, whole
 from consilience.streams import stream
 
 LARGEST_ALPHA = 1e100  # proportions are equal long before; the sums of larger ones overflow

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from consilience.data.idx import read_idx
 from consilience.errors import InputError
-from consilience.files import write_atomically
-from consilience.runtime import cache_folder
+from consilience.files.whole import write_atomically
+from consilience.machine.runtime import cache_folder
 
 Report = Callable[[str, int], None]  # is told what happens, and how many files are done
 

@@ -12,14 +12,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import jax
 import numpy as np
 from jaxtyping import Array, Int, PRNGKeyArray
 
-from consilience import memory
 from consilience.agent import Agent, Batch, Message, State
+from consilience.machine import memory
 from consilience.network import Network, Schedule
 
 Metrics: TypeAlias = dict[str, Array]
@@ -64,6 +64,38 @@ class Arm(NamedTuple):
     steps: int | None = None
     of_repetition: Callable[[Data, Int[Array, ""]], Data] = lambda data, number: data
     begins_with: Callable[[Sequence[int]], Any] | None = None
+
+
+class Playing(Protocol):
+    """An arm in the hands of an engine, with its seeds: what a run needs to begin, go on, save and take up again."""
+
+    arm: Arm
+    schedule: Schedule
+
+    def start(self) -> Progress:
+        """Everybody's state before round 1."""
+        ...
+
+    def play(
+        self, first: int, stops: Sequence[int], measured: Sequence[bool], progress: Progress
+    ) -> tuple[Progress, dict[str, np.ndarray]]:
+        """Play on from round `first` to each of the stops; what was measured has axes (stops, seeds, agents)."""
+        ...
+
+    def shapes(self) -> Progress:
+        """Shapes and types of what `agents` gives."""
+        ...
+
+    def agents(self, progress: Any) -> Any:
+        """The progress, or any array of it, with one row an agent, in order."""
+        ...
+
+    def slots(self, progress: Any) -> Any:
+        """The opposite."""
+        ...
+
+
+Engine: TypeAlias = Callable[[Arm, Sequence[int]], Playing]
 
 
 def start_key(seed: int | Int[Array, ""]) -> PRNGKeyArray:

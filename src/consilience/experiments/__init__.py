@@ -5,25 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from consilience.config import RunConfig, override, read_toml, validate
+from consilience.described.settings import override, read_toml, validate
 from consilience.errors import InputError, suggestion
-from consilience.experiments.presets import PRESETS
+from consilience.experiments.images.presets import PRESETS
+from consilience.runs.description import RunConfig
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from consilience.engines.arm import Arm
+    from consilience.runs.record import Record
 
 
 class Experiment(NamedTuple):
-    """A built-in experiment: what it shows, the module that runs it, its values where they differ from the defaults."""
+    """A built-in experiment: what it shows, the room it lives in, its values where they differ from the defaults.
+
+    A room is a folder here: `description` (its Config), `arms`, `summary` (and its table), `figures`.
+    """
 
     summary: str
-    runs_in: str
+    room: str
     values: dict[str, Any]
-
-    @property
-    def module(self) -> ModuleType:
-        """Imported when it is needed: a list of experiments does not wait for JAX."""
-        return import_module(f"consilience.experiments.{self.runs_in}")
 
 
 EXPERIMENTS: dict[str, Experiment] = {
@@ -42,13 +46,49 @@ EXPERIMENTS: dict[str, Experiment] = {
         "changing_rates",
         {},
     ),
-    **{name: Experiment(summary, "classification", values) for name, (summary, values) in PRESETS.items()},
+    **{name: Experiment(summary, "images", values) for name, (summary, values) in PRESETS.items()},
 }
 
 
-def module_of(name: str) -> ModuleType:
-    """The module of an experiment by its name."""
-    return _experiment(name).module
+def part_of(name: str, part: str) -> Any:
+    """A module of an experiment's room; imported when it is needed, so that a list of them does not wait for JAX."""
+    return import_module(f"consilience.experiments.{_experiment(name).room}.{part}")
+
+
+def arms(config: RunConfig) -> dict[str, Arm]:
+    """The arms of a description."""
+    made: dict[str, Arm] = part_of(config.experiment, "arms").arms(config)
+    return made
+
+
+def shares(config: RunConfig) -> dict[str, Any] | None:
+    """What reports need of the data, where there is any."""
+    of = getattr(part_of(config.experiment, "arms"), "shares", None)
+    return None if of is None else of(config)
+
+
+def has_shares(config: RunConfig) -> bool:
+    """Whether reports need something of the data."""
+    return hasattr(part_of(config.experiment, "arms"), "shares")
+
+
+def summarise(config: RunConfig, record: Record) -> dict[str, Any]:
+    """What is told of a run."""
+    summary: dict[str, Any] = part_of(config.experiment, "summary").summarise(config, record)
+    return summary
+
+
+def table(summary: dict[str, Any]) -> Table:
+    """A run's summary for a terminal."""
+    made: Table = part_of(summary["experiment"], "summary").table(summary)
+    return made
+
+
+def draw(config: RunConfig, record: Record, folder: Path) -> list[Path]:
+    """Draw the figures of a run into a folder; returns the files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    drawn: list[Path] = part_of(config.experiment, "figures").draw(config, record, folder)
+    return drawn
 
 
 def load(source: str, settings: Iterable[str] = ()) -> RunConfig:
@@ -69,12 +109,12 @@ def described(values: Mapping[str, Any], settings: Iterable[str] = ()) -> RunCon
     name = str(values["experiment"])
     experiment = _experiment(name)
     # Settings reach into the defaults too, so that `network.trust=0.3` keeps the default's kind.
-    defaults = validate(experiment.module.Config, {"experiment": name, **experiment.values})
+    defaults = validate(part_of(name, "description").Config, {"experiment": name, **experiment.values})
     known = defaults.model_dump(mode="json", exclude_none=True)
     wanted = override({**known, **values}, settings)
     if wanted["experiment"] != name:
         raise InputError(f"experiment: this is '{name}'; to run another one, name it in its place")
-    config: RunConfig = validate(experiment.module.Config, wanted)
+    config: RunConfig = validate(part_of(name, "description").Config, wanted)
     return config
 
 

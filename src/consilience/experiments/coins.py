@@ -12,11 +12,11 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from pydantic import Field
 
 from consilience.beliefs import Categorical
-from consilience.config import RunConfig
 from consilience.engines.arm import Arm, Data, Metrics, Progress, agent_key
 from consilience.errors import InputError
 from consilience.learners import exact
 from consilience.network import Network, Schedule
+from consilience.runs.description import RunConfig
 from consilience.theory.information import check_likelihoods
 
 TRUTH = 0

@@ -2,6 +2,7 @@
 
 from consilience.learners.conjugate import Observations, conjugate, evidence
 from consilience.learners.exact import exact
-from consilience.learners.variational import Minibatches, Options, variational
+from consilience.learners.minibatches import Minibatches
+from consilience.learners.variational import Options, variational
 
 __all__ = ["Minibatches", "Observations", "Options", "conjugate", "evidence", "exact", "variational"]

@@ -15,7 +15,7 @@ from typing import Any
 import jax
 from jax import lax
 
-from consilience.runtime import FUSION_FLAG
+from consilience.machine.runtime import FUSION_FLAG
 
 
 def one_pass(f: Callable[..., tuple[Any, ...]], *inputs: Any) -> tuple[Any, ...]:

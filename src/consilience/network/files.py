@@ -7,8 +7,8 @@ from io import StringIO
 from pathlib import Path
 
 from consilience.errors import InputError, brief
+from consilience.files.reading import finite, numbered_rows, reading
 from consilience.network.network import Network, from_matrix
-from consilience.reading import finite, numbered_rows, reading
 
 SUFFIXES = (".csv", ".toml")
 

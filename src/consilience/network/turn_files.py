@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from consilience.errors import InputError, brief
+from consilience.files.reading import finite, numbered_rows, reading, whole
 from consilience.network.schedule import Schedule
 from consilience.network.turns import Turn
-from consilience.reading import finite, numbered_rows, reading, whole
 
 TURNS_HEADER = ["round", "time", "agent", "hears", "weight", "age"]
 LEARNS = "learns"  # in the place of whom an agent hears

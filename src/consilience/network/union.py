@@ -9,8 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
-from consilience import memory
 from consilience.errors import InputError
+from consilience.machine import memory
 from consilience.network.schedule import Schedule
 from consilience.network.turns import Turn
 

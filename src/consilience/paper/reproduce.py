@@ -8,18 +8,18 @@ from typing import NamedTuple
 
 import jax
 
-from consilience import run
-from consilience.config import RunConfig
 from consilience.errors import InputError
-from consilience.estimate import Speed, kind_of, measure
-from consilience.experiments import load, module_of
-from consilience.files import write_atomically
-from consilience.folder import check_place, facts
+from consilience.experiments import load, summarise
+from consilience.files.strict_json import strict_json
+from consilience.files.whole import write_atomically
 from consilience.paper.claims import Claim
 from consilience.paper.parts import Part
 from consilience.paper.plays import Play
 from consilience.paper.told import Runs, Told
-from consilience.strict_json import strict_json
+from consilience.runs import run
+from consilience.runs.description import RunConfig
+from consilience.runs.estimate import Speed, kind_of, measure
+from consilience.runs.folder import check_place, facts
 
 CLAIMS, FIGURES = "paper.json", "figures"
 
@@ -79,4 +79,4 @@ def tell(parts: Iterable[Part], out: Path) -> list[Claim]:
 def _told(folder: Path) -> Told:
     config, record = run.recorded(folder)
     with jax.enable_x64(config.precision == "float64"):
-        return Told(config, record, module_of(config.experiment).summarise(config, record))
+        return Told(config, record, summarise(config, record))

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from consilience.config import RunConfig
 from consilience.paper.plays import Play, trusted, trusted_again
-from consilience.record import Record
+from consilience.runs.description import RunConfig
+from consilience.runs.record import Record
 
 
 class Told(NamedTuple):

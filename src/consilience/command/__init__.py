@@ -1,0 +1,1 @@
+"""The command `consilience`: thin verbs over the library."""

@@ -1,0 +1,1 @@
+"""Typed descriptions: what can be described, how it is read from files and settings, what is wrong with it."""

@@ -1,0 +1,53 @@
+"""What a classification run has; the built-in experiments are values for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+
+from consilience.described.fields import Described, naming
+from consilience.described.networks import NetworkConfig
+from consilience.learners import Options
+from consilience.runs.description import ArmName, RunConfig
+from consilience.task.models import Mlp, ModelConfig
+from consilience.task.partitions import Iid, PartitionConfig
+
+
+class Drawing(Described):
+    """How much data a round takes."""
+
+    epochs: int = Field(5, ge=1, description="E: passes over the local data a round")
+    batch: int = Field(50, ge=1, description="B: examples a step")
+    evidence: Literal["own", "drawn", "used"] = Field(
+        "own", description="n in KL/n: all own examples, those drawn in a round, or those used in an epoch"
+    )
+
+
+class LearnerConfig(Options, Drawing):
+    """The local update: how much data a round takes, and what `variational` does with it."""
+
+
+class Config(RunConfig):
+    """A classification run; the built-in experiments are values for it."""
+
+    experiment: str
+    rounds: int = Field(800, ge=1)
+    record_every: int = Field(25, ge=1)
+    checkpoint_every: int = Field(25, ge=1)
+    precision: Literal["float32", "float64"] = "float32"
+    dataset: str = naming("file", "mnist", description="a dataset's name, or a file .npz, .csv or .parquet")
+    data_dir: Path | None = naming("folder", None, description="where a dataset's files are")
+    per_seed: bool = Field(True, description="where there are several seeds, a row for each in the place of means")
+    validation: int = Field(0, ge=0, description="training examples to test on, to choose settings; 0: the test set")
+    partition: PartitionConfig = Iid()
+    networks: dict[ArmName, NetworkConfig] = Field(min_length=1, description="one arm for each")
+    alone: bool = Field(False, description="also run the agents of the first network without hearing each other")
+    model: ModelConfig = Mlp()
+    learner: LearnerConfig = LearnerConfig()
+    samples: int = Field(6, ge=1, description="L: Monte Carlo draws for predictions")
+    same_partition: bool = Field(False, description="all repetitions have the partition of the first seed")
+    same_start: bool = Field(False, description="all repetitions begin with the weights of the first seed")
+    watched: list[int | str] = Field([], description="labels whose confidence is drawn")
+    confusion: bool = Field(False, description="also record how often each label is taken for each other one")

@@ -1,0 +1,61 @@
+"""The data of a round, as a learner is given it: minibatches out of a table of examples."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+
+class Minibatches(NamedTuple):
+    """The data of a round: a table of examples, which of its rows each step takes, and n in KL/n.
+
+    The table may be everybody's: a learner reads only the chosen rows. Of all steps, those from `first` on and before
+    `last` are to be made; learning from both parts of a round, one after the other, is learning from the whole. Where a
+    round has fewer steps than there are rows of `chosen`, `of_round` says how many.
+
+    >>> rows = jnp.arange(12).reshape(3, 4)  # three steps of four examples
+    >>> batch = Minibatches(jnp.ones((12, 2)), jnp.zeros(12, int), rows, samples=12.0)
+    >>> batch.last, batch.between(1, 2).first
+    (3, 1)
+    """
+
+    inputs: Array
+    labels: Int[Array, "examples"] | Float[Array, "examples"]
+    chosen: Int[Array, "steps batch"]
+    samples: Float[Array, ""] | float
+    span: tuple[Any, Any] | None = None
+    of_round: Any = None
+
+    @property
+    def first(self) -> Any:
+        """The first step to make."""
+        return 0 if self.span is None else self.span[0]
+
+    @property
+    def last(self) -> Any:
+        """The step before which to stop."""
+        return self.steps if self.span is None else self.span[1]
+
+    @property
+    def steps(self) -> Any:
+        """How many steps the whole round has."""
+        return self.chosen.shape[0] if self.of_round is None else self.of_round
+
+    @property
+    def ends(self) -> Any:
+        """Whether the last step of the round is among those to make."""
+        return (self.last == self.steps) & (self.first < self.last)
+
+    def between(self, first: Any, last: Any) -> Minibatches:
+        """The same round, to be made in part."""
+        return self._replace(span=(first, last))
+
+    def step(self, number: Any) -> tuple[Array, Array]:
+        """Inputs and labels of one step; images are kept as bytes and scaled to [0, 1] when they are used."""
+        rows = self.chosen[number]
+        inputs = self.inputs[rows]
+        if inputs.dtype == jnp.uint8:
+            inputs = inputs * jnp.asarray(1 / 255, jnp.result_type(float))
+        return inputs, self.labels[rows]

@@ -1,0 +1,1 @@
+"""This machine: its cores, its memory, the signals it sends."""

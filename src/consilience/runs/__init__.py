@@ -1,0 +1,1 @@
+"""A run in its folder: its description, record, checkpoints, and what it came from."""

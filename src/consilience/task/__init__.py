@@ -1,0 +1,1 @@
+"""A task: what is learnt from what, by whom, and how it is judged."""

@@ -1,0 +1,55 @@
+"""kill -9 at any moment: the folder opens, at most the rounds since the last checkpoint are played again."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from consilience.experiments import load
+from consilience.runs import run
+
+ROOT = Path(__file__).parents[2]
+SETTINGS = [
+    "rounds=24",
+    "record_every=2",
+    "checkpoint_every=2",
+    "model.hidden=[16]",
+    "learner.epochs=1",
+    "samples=2",
+    "alone=false",
+]
+CARRY_ON = """
+import sys, pathlib
+from consilience.machine.runtime import keep_compiled_programs, use_all_cores
+use_all_cores()
+keep_compiled_programs()
+from consilience.runs import run
+run.carry_on(pathlib.Path(sys.argv[1]))
+"""
+
+
+def test_killed_runs_carry_on_to_the_same_bytes(tmp_path):
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    for folder in (whole, killed):
+        run.begin(load("star-digits", SETTINGS), folder)
+    environment = {**os.environ, "JAX_COMPILATION_CACHE_DIR": str(ROOT / ".pytest_cache" / "programs")}
+    command = [sys.executable, "-c", CARRY_ON]
+    subprocess.run([*command, str(whole)], check=True, env=environment)
+    kills = 0
+    for rows in (1, 90):  # of the record, at least, before the blow; the last part runs to its end
+        process = subprocess.Popen([*command, str(killed)], env=environment)
+        deadline = time.monotonic() + 120
+        while process.poll() is None and time.monotonic() < deadline:
+            record = killed / "record.csv"
+            if record.exists() and record.read_bytes().count(b"\n") > rows:
+                process.send_signal(signal.SIGKILL)
+                kills += 1
+                break
+            time.sleep(0.005)
+        process.wait()
+    subprocess.run([*command, str(killed)], check=True, env=environment)
+    assert kills >= 1
+    assert (killed / "record.csv").read_bytes() == (whole / "record.csv").read_bytes()
+    assert (killed / "checkpoint.safetensors").read_bytes() == (whole / "checkpoint.safetensors").read_bytes()
