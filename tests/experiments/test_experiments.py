@@ -8,7 +8,7 @@ import pytest
 from consilience.described.networks import Complete
 from consilience.engines.arm import Progress
 from consilience.experiments import coins, load
-from consilience.experiments.linear_regression.arms import arms, test_set
+from consilience.experiments.linear_regression import arms as of_regression
 from consilience.experiments.linear_regression.description import network_of
 from consilience.experiments.linear_regression.theory import hardest_alternative, second_moments
 from consilience.experiments.theorem_1.theory import predict
@@ -71,10 +71,10 @@ def test_hypotheses_that_nobody_can_tell_from_the_truth_are_not_wrong(tmp_path):
 
 def test_mse_from_sums_of_squares_is_the_mse():
     config = load("linear-regression", ["test_samples=30"])
-    arm = arms(config)["alone"]
+    arm = of_regression.arms(config)["alone"]
     prior = arm.agent.init(jax.random.key(0))
     belief = type(prior)(prior.precision, jnp.array([0.1, 0.2, 0.3, 0.4, 0.5]))
-    test = test_set(config)
+    test = of_regression.test_set(config)
     measured = arm.measure((), Progress(belief, belief), jnp.array(1), jax.random.key(0))
     direct = jnp.mean((test.labels - test.features @ belief.mean) ** 2)
     np.testing.assert_allclose(measured["mse"], direct, rtol=1e-12)

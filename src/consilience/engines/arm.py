@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import jax
 import numpy as np
@@ -66,6 +66,7 @@ class Arm(NamedTuple):
     begins_with: Callable[[Sequence[int]], Any] | None = None
 
 
+@runtime_checkable
 class Playing(Protocol):
     """An arm in the hands of an engine, with its seeds: what a run needs to begin, go on, save and take up again."""
 
