@@ -1,34 +1,15 @@
-"""Scores against scikit-learn and definitions."""
+"""Scores' parts against scikit-learn and definitions."""
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from sklearn.metrics import accuracy_score, brier_score_loss, confusion_matrix, log_loss
+from sklearn.metrics import confusion_matrix
 
-from consilience.beliefs import MeanField
-from consilience.models.scores import (
-    Predictive,
-    calibration_error,
-    confidence_by_label,
-    confusion,
-    disagreement,
-    entropy,
-    predictive,
-    scores,
-)
+from consilience.models.scores import average, calibration_error, confusion, disagreement
 
 RNG = np.random.default_rng(0)
 P = RNG.dirichlet(np.ones(4) * 0.5, size=500)
 Y = RNG.integers(0, 4, 500)
-
-
-def test_scores_agree_with_scikit_learn():
-    ours = scores(Predictive(jnp.array(P), jnp.zeros(500)), jnp.array(Y))
-    assert float(ours["accuracy"]) == pytest.approx(accuracy_score(Y, P.argmax(1)))
-    assert float(ours["nll"]) == pytest.approx(log_loss(Y, P, labels=range(4)))
-    assert float(ours["brier"]) == pytest.approx(brier_score_loss(Y, P, labels=range(4), scale_by_half=False))
-    assert float(ours["entropy"]) == pytest.approx(float(-(P * np.log(P)).sum(1).mean()))
 
 
 def test_calibration_error_by_its_definition():
@@ -42,9 +23,14 @@ def test_calibration_error_by_its_definition():
     assert float(calibration_error(jnp.ones(3), jnp.ones(3))) == 0
 
 
-def test_confidence_by_label():
-    ours = confidence_by_label(Predictive(jnp.array(P), jnp.zeros(500)), jnp.array(Y), 4)
-    np.testing.assert_allclose(ours, [P[k == Y, k].mean() for k in range(4)], rtol=1e-10)
+def test_a_weight_counts_an_example_so_often():
+    values, often = RNG.normal(size=50), RNG.integers(0, 4, 50)
+    assert float(average(jnp.array(values), jnp.array(often, float))) == pytest.approx(np.repeat(values, often).mean())
+    confidence, correct = P.max(1), (P.argmax(1) == Y).astype(float)
+    often = RNG.integers(0, 3, 500)
+    ours = calibration_error(jnp.array(confidence), jnp.array(correct), weights=jnp.array(often, float))
+    repeated = (jnp.array(np.repeat(part, often)) for part in (confidence, correct))
+    assert float(ours) == pytest.approx(float(calibration_error(*repeated)))
 
 
 def test_confusion_agrees_with_scikit_learn():
@@ -59,19 +45,3 @@ def test_disagreement():
         disagreement(choices, 4), [(0 + 0.5 + 0 + 1) / 4, (0 + 0.5 + 0 + 0.5) / 4, (0 + 1 + 0 + 0.5) / 4]
     )
     assert disagreement(choices[:1], 4).tolist() == [0]
-
-
-def test_predictive_of_a_sure_belief_is_the_softmax_and_has_no_epistemic_part():
-    belief = MeanField.from_moments(jnp.array([1.0, -1.0]), jnp.full(2, 1e-12))
-    inputs = jnp.array([[1.0], [2.0]])
-    predicted = predictive(lambda w, x: x * w, belief, inputs, jax.random.key(0), samples=5)
-    np.testing.assert_allclose(predicted.probabilities, jax.nn.softmax(inputs * jnp.array([1.0, -1.0])), atol=1e-5)
-    ours = scores(predicted, jnp.array([0, 0]))
-    assert float(ours["epistemic"]) == pytest.approx(0, abs=1e-5)
-
-
-def test_epistemic_is_the_mutual_information():
-    """Two equally likely opposite sure predictions: all uncertainty is about θ."""
-    draws = jnp.array([[1.0, 0.0], [0.0, 1.0]])
-    predicted = Predictive(draws.mean(0)[None], entropy(draws).mean()[None])
-    assert float(scores(predicted, jnp.array([0]))["epistemic"]) == pytest.approx(np.log(2), abs=1e-6)

@@ -17,7 +17,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray, UInt32
 from consilience.learners.minibatches import Minibatches
 from consilience.learners.one_pass import one_pass
 from consilience.learners.packing import Blocks, Packing
-from consilience.models import Likelihood, Model
+from consilience.models import LogDensity, Model
 from consilience.models.noise import FLOATS, INTEGERS, KEY_WORDS, normal
 
 B1, B2, EPSILON = 0.9, 0.999, 1e-8  # Adam's usual constants
@@ -38,7 +38,7 @@ class Fit(NamedTuple):
 def by_weights(
     model: Model,
     packing: Packing,
-    likelihood: Likelihood,
+    likelihood: LogDensity,
     key: PRNGKeyArray,
     fit: Fit,
     prior: tuple[Blocks, Blocks],
@@ -79,7 +79,7 @@ def by_weights(
 def by_outputs(
     model: Model,
     packing: Packing,
-    likelihood: Likelihood,
+    likelihood: LogDensity,
     key: PRNGKeyArray,
     fit: Fit,
     prior: tuple[Blocks, Blocks],

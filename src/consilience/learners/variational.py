@@ -19,7 +19,7 @@ from consilience.described.fields import Described
 from consilience.learners.descent import Fit, by_outputs, by_weights, constants_of
 from consilience.learners.minibatches import Minibatches
 from consilience.learners.packing import packing_of
-from consilience.models import Likelihood, Model, log_likelihood
+from consilience.models import LogDensity, Model, log_likelihood
 
 
 class Options(Described):
@@ -57,7 +57,7 @@ class VariationalState(NamedTuple):
 
 
 def variational(
-    model: Model, initial: Any, options: Options = DEFAULTS, likelihood: Likelihood = log_likelihood
+    model: Model, initial: Any, options: Options = DEFAULTS, likelihood: LogDensity = log_likelihood
 ) -> Agent:
     """An agent that learns a network's weights by variational inference.
 

@@ -1,6 +1,6 @@
 """Models: networks, or any pair of `init` and `apply`, and what their outputs say of the data."""
 
-from consilience.models.likelihoods import Likelihood, log_likelihood
+from consilience.models.likelihoods import Likelihood, LogDensity, log_likelihood
 from consilience.models.networks import Conv, Dense, Halve, Layer, Model, Relu, Reshape, cnn, mlp, stack
 
 __all__ = [
@@ -9,6 +9,7 @@ __all__ = [
     "Halve",
     "Layer",
     "Likelihood",
+    "LogDensity",
     "Model",
     "Relu",
     "Reshape",

@@ -24,7 +24,8 @@ from consilience.learners.packing import packing_of
 from consilience.learners.variational import started, variational
 from consilience.machine.memory import require
 from consilience.models import Model
-from consilience.models.scores import confidence_by_label, confusion, disagreement, predictive, scores
+from consilience.models.likelihoods.categorical import Categorical, confidence_by_label
+from consilience.models.scores import confusion, disagreement
 from consilience.network import Network, Unheard, check, check_union
 
 ALONE = "alone"
@@ -201,15 +202,16 @@ def _measure(
     """Scores of an agent's public belief b_i, as in the paper, and of the pooled q_i beside it."""
     inputs = data.test_inputs
     inputs = inputs / 255.0 if inputs.dtype == jnp.uint8 else inputs
+    likelihood = Categorical(label_names)
     public, pooled = (
-        predictive(apply, belief, inputs, key, samples) for belief in (progress.public, progress.state.prior)
+        likelihood.predictive(apply, belief, inputs, key, samples) for belief in (progress.public, progress.state.prior)
     )
     confidence = confidence_by_label(public, data.test_labels, len(label_names))
-    of_pooled = scores(pooled, data.test_labels)
+    of_pooled = likelihood.scores(pooled, data.test_labels)
     choices = public.probabilities.argmax(-1)
     taken = confusion(choices, data.test_labels, len(label_names)) if confused else None
     return {
-        **scores(public, data.test_labels),
+        **likelihood.scores(public, data.test_labels),
         CHOICES: choices,
         **{f"confidence_{name}": confidence[k] for k, name in enumerate(label_names)},
         **{f"pooled_{name}": of_pooled[name] for name in ("accuracy", "nll", "brier", "ece")},
