@@ -53,6 +53,9 @@ class Arm(NamedTuple):
     steps: how many steps an agent's learning takes in a round, at most, where that is work enough for a core. Such
     agents are spread over all devices and on each device learn one after another; `batch.steps` must be how many it is
     and `batch.between(first, last)` the batch of some of them. Agents without steps are light and computed together.
+    work: how much each agent with steps has to do in a round, relative to the others, such as its own number of steps;
+    the same for all where nothing is said. By it agents are laid out over the devices, and where one is cut its numbers
+    may round otherwise. So it must not depend on which seeds are played; `batch.steps` may. It may be 0.
     """
 
     agent: Agent
@@ -64,6 +67,7 @@ class Arm(NamedTuple):
     steps: int | None = None
     of_repetition: Callable[[Data, Int[Array, ""]], Data] = lambda data, number: data
     begins_with: Callable[[Sequence[int]], Any] | None = None
+    work: Sequence[float] | None = None
 
 
 @runtime_checkable

@@ -73,7 +73,7 @@ def by_weights(
         for b, (mean, sd) in enumerate(zip(fit.mean, fit.sd, strict=True))
     )
     fit, _, total = lax.fori_loop(batch.first, batch.last, step, (fit, first, jnp.zeros((), fit.mean[0].dtype)))
-    return fit, total / (batch.last - batch.first)
+    return fit, total / jnp.maximum(batch.last - batch.first, 1)
 
 
 def by_outputs(
@@ -111,7 +111,7 @@ def by_outputs(
         return Fit(*(tuple(part) for part in zip(*new, strict=True))), total + loss
 
     fit, total = lax.fori_loop(batch.first, batch.last, step, (fit, jnp.zeros((), fit.mean[0].dtype)))
-    return fit, total / (batch.last - batch.first)
+    return fit, total / jnp.maximum(batch.last - batch.first, 1)
 
 
 def constants_of(step: Any, rate: Any, kl_scale: Any, sd_rate: float) -> Float[Array, "constants"]:

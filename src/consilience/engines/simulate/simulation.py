@@ -55,7 +55,7 @@ class Simulation:
         self.memory = self.schedule.most.age + 1
         together = isinstance(self.schedule, Fixed)
         self._parts = PARTS if arm.steps is not None else None
-        self.placement = place(self.schedule.agents, self._parts, devices, cut=together)
+        self.placement = place(self.schedule.agents, self._parts, devices, cut=together, work=arm.work)
         self._width = width_for(arm, self.schedule.agents)
         self._seed(seeds)
         self._numbers: Any = self.placement.spread(self.placement.numbers.reshape(-1))
