@@ -12,7 +12,7 @@ With two devices there is one border, and so there always is such an M. Where th
 out as even, agents stay whole: the longest first, each to the device that has the least to do.
 
 Everything is counted in parts: an agent's round has `steps` of them, and one of the longest agent's is the unit of
-time, to which T is rounded up. So an agent is cut at a part of its own round.
+time. An agent is cut at a part of its own round, the nearest; for equal agents T is rounded up, so that it is exact.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from consilience.errors import InputError, brief
+
+ROUNDING = 1.0  # of two borders to the nearest part of an agent's round, each by half a part of the longest at most
 
 
 class Layout(NamedTuple):
@@ -89,18 +91,19 @@ def wrap_around(work: Float[np.ndarray, "agents"], steps: int, each: int, hosts:
     """The agents of every host over `each` devices, cut where that evens out the work and one exchange is enough."""
     of_host = to_hosts(work, hosts)
     lines = [work[mine] * steps for mine in of_host]
-    piece = max(steps, math.ceil(max(line.sum() for line in lines) / each))
+    fair = max(line.sum() for line in lines) / each
+    piece = float(math.ceil(fair)) if _equal(work) else max(float(steps), fair)
     borders = [_borders(line, steps, each, piece) for line in lines]
     middle = _exchange(lines, steps, borders, piece)
     if _equal(work):
         most = max(map(len, of_host))
         if most % each == 0 or middle is None:  # whole agents, in order
-            piece, middle = -(-most // each) * steps, float(steps)
+            piece, middle = float(-(-most // each) * steps), float(steps)
             borders = [_borders(line, steps, each, piece) for line in lines]
     else:
         whole = [_longest_first(line, each) for line in lines]
         most_work = max(line[mine].sum() for line, host in zip(lines, whole, strict=True) for mine in host)
-        if most_work <= piece or middle is None:
+        if most_work <= piece + ROUNDING or middle is None:
             dealt = [mine_of[part] for mine_of, host in zip(of_host, whole, strict=True) for part in host]
             return _arranged([_whole(part.tolist(), len(work) - 1, steps) for part in dealt], len(work), steps)
     shares = [
@@ -128,19 +131,20 @@ def _longest_first(work: Float[np.ndarray, "agents"], devices: int) -> list[Int[
     return [np.array(mine, int) for mine in of_device]
 
 
-def _borders(line: Float[np.ndarray, "agents"], steps: int, each: int, piece: int) -> Int[np.ndarray, "borders"]:
+def _borders(line: Float[np.ndarray, "agents"], steps: int, each: int, piece: float) -> Int[np.ndarray, "borders"]:
     """The ends of the devices' pieces, in parts: the a-th agent of the line has those from a·steps to (a+1)·steps."""
-    ends, times = np.cumsum(line), np.arange(each + 1) * float(piece)
+    ends, times = np.cumsum(line), np.arange(each + 1) * piece
     agent = np.searchsorted(ends, times, side="right")  # the first that is not over by then
     borders = np.full(each + 1, len(line) * steps)
     inside = agent < len(line)
     its = agent[inside]
-    borders[inside] = its * steps + np.rint((times[inside] - ends[its] + line[its]) / line[its] * steps)
+    done = np.clip(times[inside] - ends[its] + line[its], 0, line[its])
+    borders[inside] = its * steps + np.rint(done / line[its] * steps)
     borders[0], borders[-1] = 0, len(line) * steps  # agents without work at either end, too
     return borders
 
 
-def _exchange(lines: list[Any], steps: int, borders: list[Any], piece: int) -> float | None:
+def _exchange(lines: list[Any], steps: int, borders: list[Any], piece: float) -> float | None:
     """The time M of the exchange, the longest agent's work where that is possible; None where no time is."""
     first, rest = [0.0], [0.0]
     for line, at in zip(lines, borders, strict=True):
@@ -148,7 +152,7 @@ def _exchange(lines: list[Any], steps: int, borders: list[Any], piece: int) -> f
             length = float(line[border // steps])
             rest.append(border % steps / steps * length)
             first.append(length - rest[-1])
-    if max(first) + max(rest) > piece + 1:  # one more: borders are rounded to parts
+    if max(first) + max(rest) > piece + ROUNDING:
         return None
     return min(float(steps), piece - max(rest))
 
@@ -183,7 +187,7 @@ def _share(
             first, before = steps - doing, 0
         else:
             first = 0
-            before = min(max(round((middle - time) / length * steps), 0), doing) if length > 0 else doing
+            before = round(min(max(middle - time, 0.0), length) / length * steps) if length > 0 else doing
         early += [(number, first, first + before)] if before else []
         late += [(number, first + before, first + doing)] if before < doing else []
         time += doing / steps * length
