@@ -72,6 +72,21 @@ def test_a_round_learnt_in_two_parts_is_the_round(estimator):
     jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-10, atol=1e-12), whole, both)
 
 
+@pytest.mark.parametrize("estimator", ["weights", "outputs"])
+@pytest.mark.parametrize("of_round", [0, 7])
+def test_no_step_changes_nothing(estimator, of_round):
+    """A part of a round too small for a step, or a round without any: the same state bit for bit, and a loss of 0."""
+    model = mlp((4,), 3, (5,))
+    agent = variational(model, model.init(jax.random.key(1)), Options(estimator=estimator))
+    batch, learn = some_data(np.random.default_rng(0), 7, 6, 50.0), jax.jit(agent.learn)
+    before, _ = learn(KEY, agent.init(KEY), batch)
+    rounds = batch._replace(of_round=jnp.array(of_round))
+    for first in {0, of_round}:
+        after, info = learn(KEY, before, rounds.between(jnp.array(first), jnp.array(first)))
+        jax.tree.map(np.testing.assert_array_equal, before, after)
+        assert info["loss"] == 0
+
+
 def brute_force_objective(model, packing, vector_mean, vector_sd, prior, batch, kl_weight, count=4000):
     """E_b[mean NLL] + kl_weight KL(b ‖ q)/n by many antithetic draws."""
     half = jax.random.normal(jax.random.key(99), (count // 2, packing.size))
