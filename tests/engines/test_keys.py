@@ -8,9 +8,8 @@ import jax
 import numpy as np
 import pytest
 
-from consilience.engines import lanes
 from consilience.engines.arm import agent_key, data_key, measuring_key, round_key
-from consilience.engines.simulate import Simulation
+from consilience.engines.simulate import Simulation, lanes
 from consilience.experiments import arms, load
 
 DRAWING = ("bernoulli", "bits", "categorical", "normal", "permutation", "randint", "uniform")

@@ -9,7 +9,7 @@ import annotated_types
 import tomli_w
 from pydantic import BaseModel
 
-from consilience.experiments import EXPERIMENTS, load
+from consilience.experiments import load, part_of
 
 from .wild import FLOATS, WORDS, Rng, chance, nested, pick, value
 
@@ -26,7 +26,7 @@ class Field(NamedTuple):
 @cache
 def fields_of(experiment: str) -> tuple[Field, ...]:
     """All fields of an experiment's description, in all kinds of its parts."""
-    return tuple(dict.fromkeys(_walk(EXPERIMENTS[experiment].module.Config, ())))
+    return tuple(dict.fromkeys(_walk(part_of(experiment, "description").Config, ())))
 
 
 @cache

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet
 import tomli_w
 
+from consilience.described.settings import to_toml
 from consilience.experiments import load
-from consilience.runs.description import to_toml
 
 from .invariants import Case, Content, Ending, Link, judge
 from .templates import data_files

@@ -48,7 +48,7 @@ def ended(process):
 def test_while_libraries_are_imported(tmp_path, number, library):
     """A library that takes long to import stands in for the real one."""
     (tmp_path / f"{library}.py").write_text("import time\nopen('importing', 'w').close()\ntime.sleep(100)\n")
-    process = started(tmp_path, "config", "linear-regression", first=tmp_path)
+    process = started(tmp_path, "run", "linear-regression", first=tmp_path)
     wait_for(tmp_path / "importing", process)
     process.send_signal(number)
     assert ended(process) == (1, "", "error: stopped\n")

@@ -18,7 +18,7 @@ LARGEST_ALPHA = 1e100  # proportions are equal long before; the sums of larger o
 
 
 class Partition(NamedTuple):
-    """`owner[k]` is the agent that holds training example k."""
+    """`owner[k]` is the agent that holds training example k; one that nobody holds has the owner −1."""
 
     owner: Int[np.ndarray, "examples"]
     agents: int
@@ -29,11 +29,13 @@ class Partition(NamedTuple):
 
     def sizes(self) -> Int[np.ndarray, "agents"]:
         """How many examples each agent holds."""
-        return np.bincount(self.owner, minlength=self.agents)
+        return np.bincount(self.owner[self.owner >= 0], minlength=self.agents)
 
     def counts(self, labels: Int[np.ndarray, "examples"], kinds: int) -> Int[np.ndarray, "agents kinds"]:
         """How many examples of each label each agent holds."""
-        return np.bincount(self.owner * kinds + labels, minlength=self.agents * kinds).reshape(self.agents, kinds)
+        held = self.owner >= 0
+        pairs = self.owner[held] * kinds + labels[held]
+        return np.bincount(pairs, minlength=self.agents * kinds).reshape(self.agents, kinds)
 
 
 def iid(examples: int, agents: int, seed: int = 0) -> Partition:

@@ -48,6 +48,8 @@ class Arm(NamedTuple):
     They are given to the program, not built into it.
     of_repetition(data, number) -> the data as draw and measure of the repetition with this number among the seeds see
     it, where repetitions differ in who holds what.
+    of_agent(data, number) -> the data as measure of the agent with this number sees it, where agents are judged by
+    examples of their own.
     begins_with(seeds) -> what all agents of a repetition share at the start, given to `agent.init`, with a leading axis
     for the seeds; where there is none, init is given the agent's own key, fold(seed, 0, agent).
     steps: how many steps an agent's learning takes in a round, at most, where that is work enough for a core. Such
@@ -68,6 +70,7 @@ class Arm(NamedTuple):
     of_repetition: Callable[[Data, Int[Array, ""]], Data] = lambda data, number: data
     begins_with: Callable[[Sequence[int]], Any] | None = None
     work: Sequence[float] | None = None
+    of_agent: Callable[[Data, Int[Array, ""]], Data] = lambda data, number: data
 
 
 @runtime_checkable

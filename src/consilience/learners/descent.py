@@ -49,13 +49,13 @@ def by_weights(
     blocks = len(fit.mean)
     keys = jax.random.bits(key, (batch.chosen.shape[0] + 1, blocks, KEY_WORDS), jnp.uint32)
 
-    def negative_log_likelihood(weights: Blocks, inputs: Array, labels: Array) -> Float[Array, ""]:
-        return -jnp.mean(likelihood(model.apply(packing.unpack(weights), inputs), labels))
+    def negative_log_likelihood(weights: Blocks, number: Any) -> Float[Array, ""]:
+        inputs, targets = batch.step(number)
+        return -batch.mean(likelihood(model.apply(packing.unpack(weights), inputs), targets), number)
 
     def step(number: Int[Array, ""], carry: tuple[Fit, Blocks, Array]) -> tuple[Fit, Blocks, Array]:
         fit, weights, total = carry
-        inputs, labels = batch.step(number)
-        loss, slope = jax.value_and_grad(negative_log_likelihood)(weights, inputs, labels)
+        loss, slope = jax.value_and_grad(negative_log_likelihood)(weights, number)
         numbers = constants(number)
         # Adding nothing that comes from the gradient orders all updates after the last use of the weights, so that
         # XLA can overwrite them in place.
@@ -90,18 +90,16 @@ def by_outputs(
     assert model.apply_gaussian is not None
     apply_gaussian = model.apply_gaussian
 
-    def negative_log_likelihood(
-        mean: Blocks, variance: Blocks, inputs: Array, labels: Array, own: PRNGKeyArray
-    ) -> Float[Array, ""]:
+    def negative_log_likelihood(mean: Blocks, variance: Blocks, number: Any, own: PRNGKeyArray) -> Float[Array, ""]:
+        inputs, targets = batch.step(number)
         outputs = apply_gaussian(packing.unpack(mean), packing.unpack(variance), inputs, own)
-        return -jnp.mean(likelihood(outputs, labels))
+        return -batch.mean(likelihood(outputs, targets), number)
 
     def step(number: Int[Array, ""], carry: tuple[Fit, Array]) -> tuple[Fit, Array]:
         fit, total = carry
-        inputs, labels = batch.step(number)
         variance = jax.tree.map(jnp.square, fit.sd)
         loss, (slope, variance_slope) = jax.value_and_grad(negative_log_likelihood, argnums=(0, 1))(
-            fit.mean, variance, inputs, labels, jax.random.fold_in(key, number)
+            fit.mean, variance, number, jax.random.fold_in(key, number)
         )
         numbers = constants(number)
         new = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import jax
@@ -53,11 +54,7 @@ class Packing(NamedTuple):
 
     def split(self, vector: Float[Array, "size"]) -> Blocks:
         """One vector as blocks."""
-        blocks, start = [], 0
-        for rows, columns in self.block_shapes():
-            blocks.append(vector[start : start + rows * columns].reshape(rows, columns))
-            start += rows * columns
-        return tuple(blocks)
+        return _cut(vector, self.block_shapes())
 
     def block_shapes(self) -> list[tuple[int, int]]:
         """The shapes of the blocks."""
@@ -69,6 +66,19 @@ class Packing(NamedTuple):
 def packing_of(tree: Any) -> Packing:
     """The packing for parameters like these."""
     return Packing(jax.tree.structure(tree), tuple(leaf.shape for leaf in jax.tree.leaves(tree)))
+
+
+def split_like(blocks: Blocks, vector: Float[Array, "size"]) -> Blocks:
+    """One vector as blocks of the shapes that these have."""
+    return _cut(vector, [block.shape for block in blocks])
+
+
+def _cut(vector: Float[Array, "size"], shapes: Sequence[tuple[int, ...]]) -> Blocks:
+    blocks, start = [], 0
+    for rows, columns in shapes:
+        blocks.append(vector[start : start + rows * columns].reshape(rows, columns))
+        start += rows * columns
+    return tuple(blocks)
 
 
 def _two_axes(shape: tuple[int, ...]) -> tuple[int, int]:

@@ -18,7 +18,7 @@ from consilience.beliefs import MeanField
 from consilience.described.fields import Described
 from consilience.learners.descent import Fit, by_outputs, by_weights, constants_of
 from consilience.learners.minibatches import Minibatches
-from consilience.learners.packing import packing_of
+from consilience.learners.packing import packing_of, split_like
 from consilience.models import LogDensity, Model, log_likelihood
 
 
@@ -96,6 +96,14 @@ def variational(
         return VariationalState(fit, q, steps, state.rounds)
 
     return Agent(init, learn, publish, pool)
+
+
+def adopted(state: VariationalState) -> VariationalState:
+    """Where there is nothing to learn from, b = q minimises KL(b ‖ q): the belief is what was pooled."""
+    mean, sd = (
+        split_like(state.fit.mean, vector) for vector in (state.prior.mean, 1 / jnp.sqrt(state.prior.precision))
+    )
+    return state._replace(fit=state.fit._replace(mean=mean, sd=sd))
 
 
 def started(parameters: Any, options: Options = DEFAULTS) -> VariationalState:

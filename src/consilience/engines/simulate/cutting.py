@@ -125,7 +125,7 @@ def _longest_first(work: Float[np.ndarray, "agents"], devices: int) -> list[Int[
     for agent in np.argsort(-work, kind="stable").tolist():
         worth = float(work[agent])
         # Who has no work takes no time, but a slot.
-        to = min(range(devices), key=lambda d: (load[d] if worth > 0 else 0.0, len(of_device[d]), d))  # noqa: B023
+        to = min(range(devices), key=lambda d: (load[d] if worth > 0 else 0.0, len(of_device[d]), d))
         of_device[to].append(agent)
         load[to] += worth
     return [np.array(mine, int) for mine in of_device]

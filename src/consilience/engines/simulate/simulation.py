@@ -270,7 +270,7 @@ def _measure(
     progress: Progress,
 ) -> Metrics:
     def one(agent: Int[Array, ""], its: Progress) -> Metrics:
-        return arm.measure(data, its, number, agent_key(key, agent))
+        return arm.measure(arm.of_agent(data, agent), its, number, agent_key(key, agent))
 
     if arm.steps is None:
         mine = jax.vmap(one)(here.numbers, progress)

@@ -7,26 +7,12 @@ from typing import Literal
 
 from pydantic import Field
 
-from consilience.described.fields import Described, naming
+from consilience.described.fields import naming
 from consilience.described.networks import NetworkConfig
-from consilience.learners import Options
 from consilience.runs.description import ArmName, RunConfig
+from consilience.task.learner import LearnerConfig
 from consilience.task.models import Mlp, ModelConfig
 from consilience.task.partitions import Iid, PartitionConfig
-
-
-class Drawing(Described):
-    """How much data a round takes."""
-
-    epochs: int = Field(5, ge=1, description="E: passes over the local data a round")
-    batch: int = Field(50, ge=1, description="B: examples a step")
-    evidence: Literal["own", "drawn", "used"] = Field(
-        "own", description="n in KL/n: all own examples, those drawn in a round, or those used in an epoch"
-    )
-
-
-class LearnerConfig(Options, Drawing):
-    """The local update: how much data a round takes, and what `variational` does with it."""
 
 
 class Config(RunConfig):
