@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from consilience.data.header import check_header
 from consilience.errors import InputError, brief
 from consilience.files.reading import numbered_rows
 from consilience.machine.memory import require
 
 LABEL = "label"
-PANDAS_INDEX = "__index_level_"  # how pandas names an index that it writes as a column
 Labels = np.ndarray | list[str]  # numbers, or text as it is written
 
 
@@ -72,19 +72,7 @@ def read_parquet(file: Path) -> Table:
 
 def _label_place(header: list[str]) -> int:
     """Where the labels are in a header in which every column has a name of its own."""
-    if not header:
-        raise InputError("it is empty")
-    seen: set[str] = set()
-    for number, name in enumerate(header):
-        if not name:
-            raise InputError(f"column {number} has no name; an index is written as one, leave it out")
-        if name.startswith(PANDAS_INDEX):
-            raise InputError(f"column '{name}' is the index of a data frame; write the file without it")
-        if name != name.strip():
-            raise InputError(f"a column's name must not begin or end with a space, got {brief(name)}")
-        if name in seen:
-            raise InputError(f"column {brief(name)} is there twice")
-        seen.add(name)
+    check_header(header)
     if LABEL not in header:
         raise InputError(f"must have a column '{LABEL}', got {', '.join(map(brief, header[:6]))}")
     return header.index(LABEL)

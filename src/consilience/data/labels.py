@@ -27,7 +27,7 @@ def numbered(
         raise InputError(f"labels must be of one kind, got {_kind(training)} for training and {_kind(testing)} to test")
     distinct, codes = np.unique(np.concatenate([training, testing]), return_inverse=True)
     names = tuple(str(name) for name in distinct)
-    _told_apart(names)
+    told_apart(names)
     codes = codes.astype(np.int32)
     return codes[: len(training)], codes[len(training) :], names
 
@@ -39,7 +39,7 @@ def _plain(labels: np.ndarray | list[str], place: Place) -> np.ndarray:
     if isinstance(labels, list) or labels.dtype.kind == "U":
         texts = labels if isinstance(labels, list) else labels.tolist()
         for text in dict.fromkeys(texts):
-            if rule := _unfit(text):
+            if rule := unfit(text):
                 raise InputError(f"{place(texts.index(text))} {rule}, got {brief(text)}")
         return np.array(texts, np.str_)
     if labels.dtype.kind == "b":
@@ -56,8 +56,12 @@ def _plain(labels: np.ndarray | list[str], place: Place) -> np.ndarray:
     return labels.astype(np.int64)
 
 
-def _unfit(text: str) -> str | None:
-    """The rule that a name breaks, if any."""
+def unfit(text: str) -> str | None:
+    """The rule that a name breaks, if any.
+
+    >>> unfit("benign"), unfit(" benign")
+    (None, 'must not begin or end with a space')
+    """
     if not text:
         return "must not be empty"
     if len(text) > LONGEST:
@@ -70,7 +74,7 @@ def _unfit(text: str) -> str | None:
     return "must not be a missing or infinite number" if number is not None and not math.isfinite(number) else None
 
 
-def _told_apart(names: Sequence[str]) -> None:
+def told_apart(names: Sequence[str]) -> None:
     """Refuse names that mean the same number, or share a column of a record (`_se` is a standard error's)."""
     by_value: dict[float, str] = {}
     known = set(names)

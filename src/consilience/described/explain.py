@@ -36,8 +36,9 @@ RULES = {  # by pydantic's name of the error; what it has in its context may be 
     "too_short": "should have at least {min_length} entries",
     "too_long": "should have at most {max_length} entries",
     "value_error": "{error}",
+    "whole": "{error}",
 }
-WITHOUT_VALUE = ("missing",)
+WITHOUT_VALUE = ("missing", "whole")  # nothing to show, or a whole table
 
 
 def explained(invalid: ValidationError, model: type[BaseModel]) -> str:
