@@ -1,6 +1,7 @@
 """Tables as their columns are described: encoded as pandas does it; what does not fit is one line with its place."""
 
 import datetime
+import io
 from decimal import Decimal
 
 import numpy as np
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from consilience.data import formats
 from consilience.data.tables import read_rows
 from consilience.errors import InputError
+from consilience.files.reading import numbered_rows
 from consilience.machine import memory
 from consilience.task.columns import Category, Ignore, Label, Number, Target, features
 
@@ -325,3 +327,27 @@ def test_names_with_dots(tmp_path):
     pq.write_table(pa.table({"a.b": [1.0], "a": [2.0], "y": [0]}), tmp_path / "a.parquet")
     columns = {"a": Number(), "a.b": Number(), "y": Target()}
     assert read_rows(tmp_path / "a.parquet", columns).inputs.tolist() == [[2, 1]]
+
+
+@settings(max_examples=400, deadline=None)
+@given(text=st.text('a1",\n\r', max_size=30), piece=st.integers(1, 7))
+def test_csv_is_read_as_the_standard_reader_does(tmp_path_factory, text, piece):
+    """pyarrow takes any quotes; what it would misread is noticed, wherever the file is cut into pieces."""
+    file = tmp_path_factory.getbasetemp() / "quotes.csv"
+    file.write_bytes(("a,b\n" + text).encode())
+    try:
+        wanted = [row for _, row in numbered_rows(io.StringIO("a,b\n" + text, newline=""))][1:]
+    except InputError:
+        wanted = None
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(formats, "PIECE", piece)
+        try:
+            table = formats.CsvTable(file)
+            found = [list(row.values()) for batch in table.batches(["a", "b"]) for row in batch.to_pylist()]
+        except InputError:
+            found = None
+    if wanted is None or any(len(row) != 2 for row in wanted):
+        assert found is None
+    else:
+        assert found == wanted
+        assert table.most_rows >= len(wanted)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
@@ -16,10 +18,12 @@ from consilience.data.header import check_header
 from consilience.errors import InputError, brief
 from consilience.files.reading import numbered_rows
 
-BLOCK = 1 << 22  # bytes of a CSV file at a time
+BLOCK = 1 << 20  # bytes of a CSV file at a time, at least; a row must fit in
 BATCH = 1 << 16  # rows of a Parquet file at a time
-PIECE = 1 << 20  # bytes of a column in a Parquet file at a time
+PIECE = 1 << 20  # bytes of a file, or of a column in it, at a time
 MAGIC = b"PAR1"
+LF, CR, QUOTE = b'\n\r"'
+ENDS = np.frombuffer(b'\n\r,"', np.uint8)
 SEPARATORS = (";", "\t", "|")
 
 
@@ -36,17 +40,18 @@ class CsvTable:
                 f"its columns must be separated by commas, not by {brief(other[0])}, got {brief(header[0])}"
             )
         self.kinds = dict.fromkeys(header, pa.string())
-        self.most_rows, quotes = _lines_and_quotes(file)
-        if quotes:  # pyarrow takes a quote that is never closed, and all lines after it, for one cell
+        self.most_rows, fit = _layout(file)
+        if not fit:  # pyarrow takes a quote that is never closed, and all lines after it, for one cell
             self._check_rows()
 
     def batches(self, names: Sequence[str]) -> Iterator[Any]:
         """Some of its columns, as text, a batch of rows at a time."""
+        block = max(BLOCK, 32 * len(",".join(self.names)))  # a table of many columns has long rows
         with self.file.open("rb") as stream:
             try:
                 yield from pyarrow.csv.open_csv(
                     stream,
-                    pyarrow.csv.ReadOptions(block_size=BLOCK),
+                    pyarrow.csv.ReadOptions(block_size=block),
                     pyarrow.csv.ParseOptions(newlines_in_values=True),
                     pyarrow.csv.ConvertOptions(column_types=self.kinds, include_columns=list(names)),
                 )
@@ -90,8 +95,8 @@ class ParquetTable:
         if stream.read(len(MAGIC)) != MAGIC:
             raise InputError("it is not a Parquet file")
         stream.seek(0)
-        # With a buffer a column is read in pieces, not a whole group of rows at once.
-        self._table = pyarrow.parquet.ParquetFile(stream, buffer_size=PIECE)
+        # With a buffer, and nothing read ahead, a column is read in pieces, not a whole group of rows at once.
+        self._table = pyarrow.parquet.ParquetFile(stream, buffer_size=PIECE, pre_buffer=False)
         schema = self._table.schema_arrow
         self.names = check_header(schema.names)
         self.kinds = dict(zip(schema.names, schema.types, strict=True))
@@ -122,14 +127,26 @@ def opened(file: Path) -> Iterator[TableFile]:
         yield ParquetTable(stream)
 
 
-def _lines_and_quotes(file: Path) -> tuple[int, bool]:
-    """How many lines a file has at most, and whether it has quotes: rows are then checked one by one."""
-    lines, quotes = 1, False
+def _layout(file: Path) -> tuple[int, bool]:
+    """How many lines a CSV file has, blank ones included, and whether every quote opens, closes or is in a quoted cell.
+
+    Counted from the beginning, quotes open and close in turn, and a quote in a cell is written as two: so an opening
+    one must come after the end of a cell or a quote, a closing one before one.
+    """
+    lines, inside, fit, before = 1, False, True, b"\n"
     with file.open("rb") as stream:
-        while piece := stream.read(BLOCK):
-            lines += piece.count(b"\n") + piece.count(b"\r") - piece.count(b"\r\n")
-            quotes = quotes or b'"' in piece
-    return lines, quotes
+        piece = stream.read(PIECE).removeprefix(BOM_UTF8)
+        while piece:
+            after = stream.read(PIECE)
+            around = np.frombuffer(before + piece + (after[:1] or b"\n"), np.uint8)
+            codes = around[1:-1]
+            lines += int((codes == LF).sum() + ((codes == CR) & (around[2:] != LF)).sum())
+            quotes = np.flatnonzero(codes == QUOTE)
+            opening, closing = quotes[inside::2], quotes[not inside :: 2]
+            fit = fit and bool(np.isin(around[opening], ENDS).all() and np.isin(around[closing + 2], ENDS).all())
+            inside ^= len(quotes) % 2 == 1
+            before, piece = piece[-1:], after
+    return lines, fit and not inside
 
 
 def _is_utf8(line: bytes) -> bool:
