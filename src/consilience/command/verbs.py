@@ -11,6 +11,7 @@ import typer
 from consilience import __version__
 from consilience.command.data import data
 from consilience.command.ends import paths_given
+from consilience.command.new import new
 from consilience.command.paper import reproduce
 from consilience.command.play import DataDir, play, prepare, show_summary
 from consilience.command.shared import AsJson, Quiet, Settings, complaints, print_json, say, show
@@ -220,6 +221,7 @@ def theory(
 
 
 app.command()(reproduce)
+app.command()(new)
 
 
 @app.command()

@@ -35,10 +35,15 @@ def is_number(kind: Any) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
-def check_kind(name: str, kind: Any) -> None:
-    """Refuse a column of a kind that is neither text nor number, e.g. of dates or lists."""
+def is_usable(kind: Any) -> bool:
+    """Whether a column holds text, numbers, truth values or nothing, and not, say, dates or lists."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    if not (is_text(kind) or is_number(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind)):
+    return is_text(kind) or is_number(kind) or bool(pa.types.is_boolean(kind) or pa.types.is_null(kind))
+
+
+def check_kind(name: str, kind: Any) -> None:
+    """Refuse a column of a kind that cannot be used."""
+    if not is_usable(kind):
         raise InputError(f"column {brief(name)} must hold numbers or text, it holds {brief(str(kind))}")
 
 
@@ -88,8 +93,20 @@ def is_numeral(text: str | None) -> bool:
     return True
 
 
+def meaning(text: str) -> str | int | float:
+    """What a text stands for, however it is written: a number, a truth value, or itself.
+
+    >>> meaning("1.0") == meaning("1"), meaning("TRUE"), meaning("Left")
+    (True, 'true', 'Left')
+    """
+    number = as_number(text)
+    if number is not None:
+        return number
+    return text.lower() if text.lower() in TRUTH else text
+
+
 class LevelNumbers:
-    """The number of each level, from its name, or from another way to write the same number or truth value.
+    """The number of each level, from its name, or from another way to write the same.
 
     >>> LevelNumbers(["1", "2"]).of("2.0"), LevelNumbers(["no", "yes"]).of("maybe")
     (1, None)
@@ -98,15 +115,11 @@ class LevelNumbers:
     def __init__(self, levels: list[str]) -> None:
         self.levels = levels
         self._by_name = {level: number for number, level in enumerate(levels)}
-        self._by_value = {as_number(level): number for number, level in enumerate(levels)}
-        self._by_value.pop(None, None)
-        self._by_truth = {level.lower(): number for number, level in enumerate(levels) if level.lower() in TRUTH}
+        self._by_meaning = {meaning(level): number for number, level in enumerate(levels)}
 
     def of(self, text: str) -> int | None:
         """The level's number, if there is such a level."""
-        if text in self._by_name:
-            return self._by_name[text]
-        return self._by_value.get(as_number(text), self._by_truth.get(text.lower()))
+        return self._by_name[text] if text in self._by_name else self._by_meaning.get(meaning(text))
 
     def numbers(self, cells: Any, missing: str | None, without: str = "has no value") -> Int32[np.ndarray, "rows"]:
         """The level of every cell; a missing one is of the level given for it, or is refused in these words."""
