@@ -25,8 +25,9 @@ class Described(BaseModel):
         """Every file that the description names, with its field, e.g. `partition.file`."""
         for name, info in type(self).model_fields.items():
             value = getattr(self, name)
-            if _names(info, value) == "file":
-                yield f"{inside}{name}", Path(value)
+            for place, named in _each(name, value):
+                if _names(info, named) == "file":
+                    yield f"{inside}{place}", Path(named)
             for place, part in _parts(value):
                 yield from part.named_files(f"{inside}{name}.{place}")
 
@@ -34,16 +35,28 @@ class Described(BaseModel):
         """The same description wherever it is read: paths are absolute, and what can be written out is."""
 
         def pin(info: Any, value: Any) -> Any:
+            if isinstance(value, dict) and "names" in (info.json_schema_extra or {}):
+                return {key: pin(info, inner) for key, inner in value.items()}
             return str(Path(value).absolute()) if _names(info, value) else _mapped(value, lambda part: part.pinned())
 
         fields = type(self).model_fields
         return self.model_validate({name: pin(info, getattr(self, name)) for name, info in fields.items()})
 
 
+def _each(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """What a field holds, with its place: a table of files names each of them."""
+    if isinstance(value, dict):
+        yield from ((f"{name}.{key}", inner) for key, inner in value.items())
+    else:
+        yield name, value
+
+
 def _names(info: Any, value: Any) -> str | None:
     """What a field names, if anything: a dataset may be a file of the user's own, or go by a name."""
     marked = info.json_schema_extra or {}
-    named = value is not None and (isinstance(value, Path) or Path(value).suffix) if "names" in marked else False
+    if "names" not in marked or not isinstance(value, str | Path):
+        return None
+    named = isinstance(value, Path) or Path(value).suffix
     return marked["names"] if named else None
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from consilience.described.fields import Described
+from consilience.errors import InputError
 from consilience.models import Model, cnn, mlp
 
 
@@ -33,4 +34,20 @@ class Cnn(Described):
         return cnn(shape, outputs, self.channels, self.hidden)
 
 
+class GivenModel(Described):
+    """One that was handed over in Python and cannot be written down."""
+
+    kind: Literal["given"] = "given"
+    parameters: int = Field(0, ge=0, description="how many it has")
+    network: Any = Field(None, exclude=True)
+
+    def build(self, shape: tuple[int, ...], outputs: int) -> Model:
+        """As it was given."""
+        if self.network is None:
+            raise InputError("model: was given in Python; give it again: cs.load(folder, model=…)")
+        given: Model = self.network
+        return given
+
+
 ModelConfig = Annotated[Mlp | Cnn, Field(discriminator="kind")]
+AnyModelConfig = Annotated[Mlp | Cnn | GivenModel, Field(discriminator="kind")]

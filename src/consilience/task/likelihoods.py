@@ -1,0 +1,100 @@
+"""Descriptions of likelihoods: what a network's outputs say of what is predicted."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, PositiveFloat
+
+from consilience.described.fields import Described
+from consilience.errors import InputError
+from consilience.models.likelihoods import Bernoulli, Categorical, Gaussian, Likelihood, Poisson
+from consilience.task.columns import Target
+
+LabelNames = tuple[str, ...]
+
+
+class OfLabels(Described):
+    """Of a class."""
+
+    kind: Literal["categorical"] = "categorical"
+
+    def build(self, labels: LabelNames, target: Target | None) -> Likelihood:
+        """A probability for each label."""
+        return Categorical(_labels(labels, self.kind))
+
+
+class OfTwoLabels(Described):
+    """Of one of two classes: one output, the log odds of the second."""
+
+    kind: Literal["bernoulli"] = "bernoulli"
+
+    def build(self, labels: LabelNames, target: Target | None) -> Likelihood:
+        """The odds of the second label."""
+        if len(_labels(labels, self.kind)) != 2:
+            raise InputError(f"likelihood: bernoulli is for two labels, there are {len(labels)}; use categorical")
+        return Bernoulli(labels)
+
+
+class OfNumbers(Described):
+    """Of a number, with Gaussian noise."""
+
+    kind: Literal["gaussian"] = "gaussian"
+    noise: PositiveFloat | None = Field(
+        None, description="its standard deviation, in the target's units, where it is known; else it is learnt"
+    )
+    centre: float = Field(0.0, description="where no column says it: what an output of 0 stands for")
+    scale: PositiveFloat = Field(1.0, description="where no column says it: what an output of 1 adds to that")
+
+    def build(self, labels: LabelNames, target: Target | None) -> Likelihood:
+        """In the target's units."""
+        _no_labels(labels, self.kind)
+        centre, scale = (self.centre, self.scale) if target is None else (target.centre, target.scale)
+        return Gaussian(self.noise, centre, scale)
+
+
+class OfCounts(Described):
+    """Of a count."""
+
+    kind: Literal["poisson"] = "poisson"
+    centre: PositiveFloat = Field(1.0, description="the rate that an output of 0 stands for, say the mean count")
+    most: int = Field(1000, ge=1, le=10**6, description="the largest count that the CRPS looks at")
+
+    def build(self, labels: LabelNames, target: Target | None) -> Likelihood:
+        """The rate of counts."""
+        _no_labels(labels, self.kind)
+        if target is not None and not target.counts:
+            raise InputError("likelihood: poisson is for counts; say counts = true of the target's column")
+        return Poisson(self.centre, self.most)
+
+
+class GivenLikelihood(Described):
+    """One that was handed over in Python and cannot be written down."""
+
+    kind: Literal["given"] = "given"
+    name: str = "given"
+    outputs: int = Field(1, ge=1)
+    likelihood: Any = Field(None, exclude=True)
+
+    def build(self, labels: LabelNames, target: Target | None) -> Likelihood:
+        """As it was given."""
+        if self.likelihood is None:
+            raise InputError("likelihood: was given in Python; give it again: cs.load(folder, likelihood=…)")
+        given: Likelihood = self.likelihood
+        return given
+
+
+LikelihoodConfig = Annotated[
+    OfLabels | OfTwoLabels | OfNumbers | OfCounts | GivenLikelihood, Field(discriminator="kind")
+]
+
+
+def _labels(labels: LabelNames, kind: str) -> LabelNames:
+    if not labels:
+        raise InputError(f"likelihood: {kind} predicts a label, the data has numbers; use gaussian or poisson")
+    return labels
+
+
+def _no_labels(labels: LabelNames, kind: str) -> None:
+    if labels:
+        raise InputError(f"likelihood: {kind} predicts a number, the data has labels; use categorical")

@@ -1,0 +1,143 @@
+"""Descriptions of where shares of data are: a file an agent, one table, or arrays that lie beside the description."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
+
+import numpy as np
+from pydantic import AfterValidator, Field
+
+from consilience.data import Dataset, Partition
+from consilience.data.arrays import numbered_or_numbers, read_arrays
+from consilience.data.tables import Rows, read_rows
+from consilience.described.fields import Described, naming
+from consilience.errors import InputError, brief
+from consilience.files.whole import sha256_of_file
+from consilience.task.columns import AnyColumn, Label, predicted
+from consilience.task.partitions import PartitionConfig
+
+ARRAYS = "data.npz"  # beside the description
+
+
+def _agent_name(name: str) -> str:
+    if not re.fullmatch(r"[^\s/\\\x00-\x1f](?:[^/\\\x00-\x1f]{0,58}[^\s/\\\x00-\x1f])?", name):
+        raise ValueError("an agent's name should be 1 to 60 letters, with no slash and no space at its ends")
+    return name
+
+
+AgentName = Annotated[str, AfterValidator(_agent_name)]
+Columns = Mapping[str, AnyColumn]
+
+
+class Held(NamedTuple):
+    """What all shares hold together: who holds which row, where that does not depend on a seed.
+
+    names: the agents', where they have any. label_names: of labels, which are numbered; targets that are numbers have
+    none. test: inputs and targets that are nobody's.
+    """
+
+    inputs: np.ndarray
+    targets: np.ndarray
+    owner: np.ndarray | None
+    names: tuple[str, ...]
+    label_names: tuple[str, ...]
+    test: tuple[np.ndarray, np.ndarray] | None = None
+
+
+class Files(Described):
+    """One file an agent."""
+
+    kind: Literal["files"] = "files"
+    files: dict[AgentName, Path] = naming("file", description="each agent's name and file, .csv, .parquet or .npz")
+    without_data: list[AgentName] = Field([], description="agents that hold nothing: they only pool")
+
+    def read(self, columns: Columns | None, beside: Path | None) -> Held:
+        """All files, one after another."""
+        if not self.files:
+            raise InputError("shares.files: must name a file for at least one agent, got none")
+        if twice := set(self.files) & set(self.without_data):
+            raise InputError(f"shares.without_data: {brief(min(twice))} has a file")
+        names = (*self.files, *self.without_data)
+        if columns is None:
+            x, y, label_names = _from_archives(self.files)
+        else:
+            rows = [read_rows(file, columns, field=f"shares.files.{name}") for name, file in self.files.items()]
+            x, y = [each.inputs for each in rows], [_targets(each) for each in rows]
+            label_names = _levels(columns)
+        owner = np.repeat(np.arange(len(self.files)), [len(each) for each in y])
+        return Held(np.concatenate(x), np.concatenate(y), owner, names, label_names)
+
+
+class OneTable(Described):
+    """One table: a column of it names the owner of each row, or rows are dealt out."""
+
+    kind: Literal["table"] = "table"
+    file: Path = naming("file")
+    owner: str | None = Field(None, description="the column that names the owner of a row")
+    partition: PartitionConfig | None = Field(None, description="how rows are dealt out, without an owner")
+
+    def read(self, columns: Columns | None, beside: Path | None) -> Held:
+        """The table."""
+        if columns is None:
+            raise InputError("columns: are required for a table; `consilience new` proposes them")
+        if (self.owner is None) == (self.partition is None):
+            raise InputError("shares: a table takes either owner (a column) or partition")
+        rows = read_rows(self.file, columns, owner=self.owner, field="shares.file")
+        return Held(rows.inputs, _targets(rows), rows.owners, rows.owner_names, _levels(columns))
+
+
+class Arrays(Described):
+    """Arrays of all agents in data.npz beside the description, as `learn` writes them."""
+
+    kind: Literal["arrays"] = "arrays"
+    sha256: str
+
+    def read(self, columns: Columns | None, beside: Path | None) -> Held:
+        """The arrays, which must be those that were written."""
+        if beside is None or not (file := beside / ARRAYS).is_file():
+            raise InputError(f"shares: '{(beside or Path()) / ARRAYS}' is not there, the arrays of the description")
+        if (found := sha256_of_file(file).hexdigest()) != self.sha256:
+            raise InputError(f"shares: '{file}' was changed: its sha256 is {found[:12]}…, not {self.sha256[:12]}…")
+        kept = read_arrays("shares", file)
+        names = tuple(str(name) for name in kept["names"])
+        owner = np.repeat(np.arange(len(names)), kept["sizes"])
+        test = (kept["x_test"], kept["y_test"]) if "x_test" in kept else None
+        return Held(kept["x"], kept["y"], owner, names, tuple(str(name) for name in kept["labels"]), test)
+
+
+SharesConfig = Annotated[Files | OneTable | Arrays, Field(discriminator="kind")]
+
+
+def divided(shares: Any, held: Held, agents: int, seed: int) -> Partition:
+    """Who holds which row in the repetition with this seed."""
+    if held.owner is not None:
+        return Partition(held.owner.astype(np.int64), agents)
+    empty = np.zeros(0)
+    whole = Dataset("the table", held.inputs, held.targets, empty, empty, held.label_names)
+    if not held.label_names and shares.partition.kind not in ("iid", "feature", "file"):
+        raise InputError(f"shares.partition: '{shares.partition.kind}' is for labels; iid, feature and file are not")
+    partition: Partition = shares.partition.divide(whole, agents, seed)
+    return partition
+
+
+def _targets(rows: Rows) -> np.ndarray:
+    assert rows.targets is not None
+    return rows.targets
+
+
+def _levels(columns: Columns) -> tuple[str, ...]:
+    _, answer = predicted(columns)
+    return tuple(answer.levels) if isinstance(answer, Label) else ()
+
+
+def _from_archives(files: Mapping[str, Path]) -> tuple[list[np.ndarray], list[np.ndarray], tuple[str, ...]]:
+    """x and y of every file, labels numbered together."""
+    if tables := [name for name, file in files.items() if file.suffix != ".npz"]:
+        raise InputError(f"columns: are required for tables ('{files[tables[0]]}'); `consilience new` proposes them")
+    found = {name: read_arrays(f"shares.files.{name}", file, ("x", "y")) for name, file in files.items()}
+    y, label_names = numbered_or_numbers({name: arrays["y"] for name, arrays in found.items()}, "shares.files")
+    x = {name: arrays["x"] for name, arrays in found.items()}
+    return list(x.values()), list(y.values()), label_names
