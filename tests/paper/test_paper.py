@@ -7,12 +7,15 @@ import pytest
 
 from consilience.errors import InputError
 from consilience.experiments import load
+from consilience.experiments.images.arms import taken_for
 from consilience.network import grid
-from consilience.paper import Part, claims, figures, part_named, plays
+from consilience.paper import Part, claims, part_named, plays
+from consilience.paper.from_run import curves
 from consilience.paper.parts import PARTS
 from consilience.paper.plays import Play, trusted, trusted_again
 from consilience.paper.reproduce import due, speeds, tell
-from consilience.paper.told import Told, by_seed, rising
+from consilience.paper.told import by_seed, rising
+from consilience.paper.told_file import from_values
 from consilience.runs import run
 from consilience.runs.estimate import Speed, kind_of, measure
 from consilience.runs.record import Record
@@ -21,7 +24,7 @@ from consilience.theory import mean_log_ratio
 NAMES = ["0", "2", "4", "9", "coat", "pullover", "trouser"]
 
 
-def told(rounds, curve, seeds=None, confidence=0.5, centre=0, agents=3):
+def told(rounds, curve, seeds=None, confidence=0.5, centre=0, agents=3, taken=0.0):
     """A run whose average accuracy is the curve; agents differ by a hundredth."""
     number = len(seeds or [0])
     rows = [(n, s, i) for n in rounds for s in (seeds or [0]) for i in range(agents)]
@@ -39,9 +42,16 @@ def told(rounds, curve, seeds=None, confidence=0.5, centre=0, agents=3):
         columns[f"confidence_{name}"] = np.array(
             [confidence(name, i == centre, n) if callable(confidence) else confidence for n, _, i in rows]
         )
+    for name, (true, chosen) in taken_for(NAMES).items():
+        columns[name] = np.array(
+            [taken(NAMES[true], NAMES[chosen], i) if callable(taken) else taken for _, _, i in rows]
+        )
     counts = np.ones((agents, len(NAMES)), int)
     counts[[i for i in range(agents) if i != centre], 1:] = 0
-    return Told(None, Record(columns, {"label_names": NAMES, "counts": counts.tolist()}), {})
+    record = Record(columns, {"label_names": NAMES, "counts": counts.tolist()})
+    config = load("star-digits", ["confusion=true"])
+    values = {"name": "made", "configuration": {}, "facts": {}, "summary": {}, "rounds": list(rounds)}
+    return from_values({**values, **curves(config, record)})
 
 
 def test_every_part_is_made_of_runs_that_can_be_described():
@@ -110,19 +120,60 @@ def test_the_corner_is_later_by_what_the_theory_says():
     assert claims.predicted_rounds(3000.0) / 3000 == pytest.approx(5 / 3, rel=0.01), "v of the middle over the corner's"
 
 
-@pytest.mark.usefixtures("real_figures")
-def test_all_figures_are_drawn(tmp_path):
-    rounds = [1, 10, 25, 50, 100, 300]
-    made = {}
+def all_runs():
+    rounds, made = [1, 10, 25, 50, 100, 300], {}
     for part in PARTS:
         for play in part.plays:
             made[play.name] = told(rounds, lambda n: 0.98 - 0.5 / n, seeds=[1, 2] if "seeds" in play.name else None)
+    return made
+
+
+@pytest.mark.usefixtures("real_figures")
+def test_all_figures_are_drawn(tmp_path):
+    made = all_runs()
     for part in PARTS:
         for draw in part.drawings:
             assert draw(made, tmp_path).stat().st_size > 10_000
-    assert figures.placement(made, tmp_path / "x.png").exists()
+    confusions = sorted(file.name for file in tmp_path.glob("figure-5-confusion-*.png"))
+    assert confusions == sorted(f"figure-5-confusion-{play.name}.png" for play in plays.AMBIGUOUS)
     assert all(claim.holds is not None for claim in claims.placement(made))
     assert sum(1 for _ in claims.ambiguous(made)) == 8
+
+
+def test_rounds_in_middle_and_corner_stand_beside_the_theory():
+    made = {
+        play.name: told([1, 100, 200], lambda n, late=late: 0.5 + 0.005 * n / late)
+        for play, late in zip(plays.GRIDS, (1, 2), strict=True)
+    }
+    to_90, to_95, at_the_end = claims.placement(made)
+    assert to_90.here == f"middle 80, corner 160 (theory, given the middle's: {claims.predicted_rounds(80.0):.0f})"
+    assert to_95.here.startswith("middle 90, corner 180")
+    assert at_the_end.here == "middle 150.00%, corner 100.00%"
+    assert to_90.holds
+    assert to_95.holds
+    late = {play.name: told([1, 100], lambda n: 0.1) for play in plays.GRIDS}
+    assert next(claims.placement(late)).here == "middle never, corner never"
+
+
+def test_what_is_taken_for_what_is_counted_at_the_centre_and_on_average_over_the_edges():
+    def taken(true, chosen, agent):
+        if (true, chosen) == ("9", "4"):
+            return 0.3 if agent == 1 else 0.01  # the centre is agent 1
+        if (true, chosen) == ("4", "9"):
+            return {0: 0.2, 1: 0.02, 2: 0.4}[agent]
+        return 0.9 if true == chosen else 0.0
+
+    one = told([1, 10], lambda n: 0.5, centre=1, taken=taken)
+    assert one.taken_for("9", "4", "centre") == 0.3
+    assert one.taken_for("4", "9", "edges") == pytest.approx(0.3)
+    assert one.commonest_mistake("edges") == ("4", "9")
+    assert one.holds("4", "centre")
+    assert not one.holds("4", "edges")
+    found = list(claims.confused({play.name: one for play in plays.AMBIGUOUS}))
+    assert [claim.here for claim in found[:3]] == ["30.0%", "30.0%", "centre: 9 for 4, 30.0%; edges: 4 for 9, 30.0%"]
+    assert found[0].claim == "MNIST-Setup2: 9 taken for 4 at the centre"
+    assert {claim.holds for claim in found} == {None}
+    assert found[7].claim == "FMNIST-Setup2: coat taken for pullover at the edges"
 
 
 QUICK = Play("linear-regression", "linear-regression", ("rounds=20", "replicates=2", "test_samples=50"))
@@ -144,8 +195,9 @@ def test_what_is_finished_is_not_run_again(quick, tmp_path):
     assert speeds([one]) == {}
     found = tell([quick], tmp_path)
     written = json.loads((tmp_path / "paper.json").read_text())
-    assert [claim["claim"] for claim in written] == [claim.claim for claim in found]
-    assert set(written[0]) >= {"claim", "paper", "here", "holds", "command"}
+    assert [claim["claim"] for claim in written["claims"]] == [claim.claim for claim in found.claims]
+    assert set(written["claims"][0]) >= {"claim", "paper", "here", "holds", "command"}
+    assert written["missing"] == found.missing == {}
     summary = json.loads((one.folder / "summary.json").read_text())
     assert summary["command"] == QUICK.command()
 

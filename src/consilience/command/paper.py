@@ -11,6 +11,7 @@ import typer
 from consilience.command.ends import paths_given
 from consilience.command.play import DataDir, play, prepare
 from consilience.command.shared import AsJson, Quiet, complaints, print_json, say, show
+from consilience.errors import InputError
 from consilience.machine.stopping import unwinding
 
 
@@ -23,44 +24,57 @@ def reproduce(
     ] = None,
     out: Annotated[Path, typer.Option(help="The folder of the runs, figures and claims.")] = Path("runs/paper"),
     estimate: Annotated[bool, typer.Option("--estimate", help="Only say how long it will take.")] = False,
+    only_finished: Annotated[
+        bool, typer.Option("--only-finished", help="Play nothing: tell what finished runs say, and which are missing.")
+    ] = False,
     data_dir: DataDir = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> int:
     """Run what figures of the paper need, draw them, and say which of the paper's claims hold.
 
-    What is finished is not run again, and what was interrupted is carried on: type the same command once more.
+    What is finished is not run again, and what was interrupted is carried on: type the same command once more. A
+    finished run leaves NAME.json in the folder, a small file with all that is told of it; the run's own folder can go.
     """
     guard = prepare()
     from consilience.paper.parts import PARTS, part_named
-    from consilience.paper.reproduce import due, tell
+    from consilience.paper.reproduce import due, kept, tell
     from consilience.runs import run as runs
 
     shown = not (quiet or as_json)
     with unwinding(), paths_given():
         parts = [part_named(name) for name in dict.fromkeys(figures or [part.name for part in PARTS])]
+        if estimate and only_finished:
+            raise InputError("--only-finished: plays nothing, there is nothing to --estimate")
         planned = due(parts, out, data_dir)
         left = [one for one in planned if not one.finished]
         if not estimate:
             out.mkdir(parents=True, exist_ok=True)  # where it cannot be, that is said first
-        if estimate or (left and shown):
+        if estimate or (left and shown and not only_finished):
             _tell_time(left, len(planned), as_json)
         if estimate:
             return 0
+        for one in planned:
+            if one.finished:
+                kept(one)
     again = shlex.join(["consilience", "reproduce", *(figures or []), "--out", str(out)])
-    for number, one in enumerate(left, start=1):
+    for number, one in enumerate([] if only_finished else left, start=1):
         with unwinding(), paths_given():
             folder = one.folder if one.folder.exists() else runs.begin(one.config, one.folder, one.play.command())
         if shown:
             complaints.print(f"{number} of {len(left)}: {one.play.command()}", soft_wrap=True, markup=False)
         play(folder, as_json, quiet, guard, data_dir, again, summarised=False)
+        with unwinding():
+            kept(one)
     with unwinding():
-        claims = tell(parts, out)
+        found = tell(parts, out)
     if as_json:
-        print_json([claim._asdict() for claim in claims])
+        print_json(found.values())
     elif not quiet:
-        _show(claims)
-        for file in sorted((out / "figures").glob("*.png")):
+        _show(found.claims)
+        for part, names in found.missing.items():
+            say(f"not told: {part}, which waits for {', '.join(names)}")
+        for file in found.figures:
             say(f"wrote {file}")
         say(f"wrote {out / 'paper.json'}")
     return 0

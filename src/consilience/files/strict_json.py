@@ -7,13 +7,13 @@ import math
 from typing import Any
 
 
-def strict_json(value: Any) -> str:
-    """A value as JSON text, indented; numbers that are not finite are null.
+def strict_json(value: Any, indent: int | None = 2) -> str:
+    """A value as JSON text, indented or in one line; numbers that are not finite are null.
 
     >>> strict_json(float("inf"))
     'null'
     """
-    return json.dumps(_finite(value), indent=2, allow_nan=False)
+    return json.dumps(_finite(value), indent=indent, allow_nan=False)
 
 
 def _finite(value: Any) -> Any:

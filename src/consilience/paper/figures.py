@@ -9,8 +9,9 @@ import numpy as np
 
 from consilience.network import star
 from consilience.paper import plays
-from consilience.paper.plays import Play, trusted, trusted_again
-from consilience.paper.told import Runs, Told, of
+from consilience.paper.plays import trusted, trusted_again
+from consilience.paper.told import Runs, of
+from consilience.report.confusion import confusions
 from consilience.report.style import CYCLE, accuracy_axis, canvas, finish, plain, plain_ticks
 from consilience.theory import stationary
 
@@ -23,12 +24,12 @@ def stars(runs: Runs, experiment: str, trusts: Sequence[float], file: Path) -> P
     lowest, highest = 1.0, 0.0
     for colour, trust in zip(SHADES[-len(trusts) :], trusts, strict=True):
         first, again = (of(runs, play(experiment, trust)) for play in (trusted, trusted_again))
-        both = np.intersect1d(first.rounds(), again.rounds())
-        seeds = np.hstack([told.averages()[np.isin(told.rounds(), both)] for told in (first, again)])
+        both = np.intersect1d(first.rounds, again.rounds)
+        seeds = np.hstack([told.by_seed[np.isin(told.rounds, both)] for told in (first, again)])
         axes.fill_between(both, seeds.min(1), seeds.max(1), color=colour, alpha=0.3, lw=0)
         v = stationary(star(8, trust))[0]
-        average = first.averages()[:, 0]
-        axes.plot(first.rounds(), average, ".-", ms=4, color=colour, label=f"a = {trust} (v₁ = {v:.2f})")
+        average = first.by_seed[:, 0]
+        axes.plot(first.rounds, average, ".-", ms=4, color=colour, label=f"a = {trust} (v₁ = {v:.2f})")
         lowest, highest = min(lowest, float(seeds.min())), max(highest, float(average.max()))
     axes.set(xscale="log", xlabel="round", ylabel="average accuracy on the global test set")
     plain_ticks(axes.xaxis)
@@ -48,7 +49,7 @@ def confidences(
             for label, owner in ((of_centre, "centre"), (of_edges, "edges")):
                 line = f"{plain(label)} at the {who} ({'ID' if owner == who else 'OOD'})"
                 axes.plot(
-                    told.rounds(),
+                    told.rounds,
                     told.confidence(label, who),
                     color=colour,
                     ls="-" if owner == who else "--",
@@ -72,9 +73,9 @@ def placement(runs: Runs, file: Path) -> Path:
         CYCLE, plays.GRIDS, ("in the middle (v = 5/33)", "in a corner (v = 3/33)"), strict=False
     ):
         told = of(runs, play)
-        accuracy = told.record.select(told.arm(), "accuracy")
-        axes.fill_between(told.rounds(), accuracy.min(1), accuracy.max(1), color=colour, alpha=0.15, lw=0)
-        axes.plot(told.rounds(), accuracy.mean(1), color=colour, label=f"informed agent {where}")
+        accuracy = told.by_agent
+        axes.fill_between(told.rounds, accuracy.min(1), accuracy.max(1), color=colour, alpha=0.15, lw=0)
+        axes.plot(told.rounds, accuracy.mean(1), color=colour, label=f"informed agent {where}")
         shown.append(accuracy)
     axes.set(xscale="log", xlabel="round", ylabel="accuracy on the global test set")
     plain_ticks(axes.xaxis)
@@ -89,28 +90,30 @@ def placement(runs: Runs, file: Path) -> Path:
 
 def ambiguous(runs: Runs, file: Path) -> Path:
     """Fig. 5: confidence on labels that look alike, at hub and edges, with and without an agent that holds both."""
-    panels_of: list[tuple[str, Play, tuple[str, str]]] = [
-        ("MNIST-Setup2", plays.AMBIGUOUS[0], ("4", "9")),
-        ("MNIST-Setup3", plays.AMBIGUOUS[1], ("4", "9")),
-        ("FMNIST-Setup2", plays.AMBIGUOUS[2], ("coat", "pullover")),
-        ("FMNIST-Setup1", plays.STAR_FMNIST, ("coat", "pullover")),
+    panels_of = [
+        *zip(plays.SETUPS, plays.AMBIGUOUS, plays.ALIKE, strict=True),
+        ("FMNIST-Setup1", plays.STAR_FMNIST, plays.ALIKE[-1]),
     ]
-    figure, panels = canvas(2, 2, 8.0, 7.0, sharey=True)
+    figure, panels = canvas(2, 2, 9.0, 8.2, sharey=True)
     for axes, (title, play, labels) in zip(panels, panels_of, strict=True):
         told = of(runs, play)
         for colour, label in zip(CYCLE, labels, strict=False):
             for who, dash in (("centre", "-"), ("edges", "--")):
-                line = f"{label} at the {who} ({_known(told, label, who)})"
-                axes.plot(told.rounds(), told.confidence(label, who), color=colour, ls=dash, label=line)
-        axes.set(title=title, xlabel="round", xscale="log", ylim=(0, 1.02), ylabel="mean confidence")
+                line = f"{label} at the {who} ({'known' if told.holds(label, who) else 'never seen'})"
+                axes.plot(told.rounds, told.confidence(label, who), color=colour, ls=dash, label=line)
+        axes.set(xlabel="round", xscale="log", ylim=(0, 1.02), ylabel="mean confidence in the true label")
+        axes.set_title(title, pad=36)  # room for the legend between title and data
         plain_ticks(axes.xaxis)
-        axes.legend(fontsize=7, loc="upper left")
-    return finish(
-        figure, "Where no agent holds both of two labels that look alike, one is taken for the other for long.", file
+        axes.legend(fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+    caption = "Where no agent holds both of two labels that look alike (Setup2), one is taken for the other for long."
+    return finish(figure, caption, file)
+
+
+def confusion(runs: Runs, number: int, file: Path) -> Path:
+    """Fig. 5: what the centre and the edges take every label for, in one of the runs with labels that look alike."""
+    told, (of_centre, of_edges) = of(runs, plays.AMBIGUOUS[number]), plays.ALIKE[number]
+    caption = (
+        f"{plays.SETUPS[number]}: per cent of a label's test examples taken for each label, round {told.rounds[-1]:,}. "
+        f"See row {of_edges} at the centre and row {of_centre} at the edges."
     )
-
-
-def _known(told: Told, label: str, who: str) -> str:
-    counts, names = np.array(told.record.shares["counts"]), list(told.record.shares["label_names"])
-    agent = told.centre() if who == "centre" else (told.centre() + 1) % len(counts)
-    return "known" if counts[agent, names.index(label)] else "never seen"
+    return finish(confusions(told.confusions, told.label_names), caption, file)

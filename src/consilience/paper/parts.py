@@ -52,6 +52,11 @@ def _confidences(experiment: str, of_edges: str, of_centre: str) -> tuple[Any, A
     return told, drawn
 
 
+def _confusion(number: int, play: Play) -> Callable[[Runs, Path], Path]:
+    """Fig. 5's confusion matrices of one run."""
+    return lambda runs, folder: figures.confusion(runs, number, folder / f"figure-5-confusion-{play.name}.png")
+
+
 CONFIDENCES = _confidences("star-mnist", "0", "2"), _confidences("star-fmnist", "trouser", "coat")
 PARTS = (
     Part(
@@ -79,8 +84,11 @@ PARTS = (
         "5",
         "labels that look alike, held by different agents",
         (*plays.AMBIGUOUS, plays.STAR_FMNIST),
-        (claims.ambiguous,),
-        (lambda runs, folder: figures.ambiguous(runs, folder / "figure-5.png"),),
+        (claims.ambiguous, claims.confused),
+        (
+            lambda runs, folder: figures.ambiguous(runs, folder / "figure-5.png"),
+            *(_confusion(number, play) for number, play in enumerate(plays.AMBIGUOUS)),
+        ),
     ),
     Part("time-varying", "stars that change, 25 and 100 edges", plays.TIME_VARYING, (claims.time_varying,)),
 )

@@ -65,4 +65,6 @@ AMBIGUOUS = tuple(
     Play(name, name, (record_also(CLOSELY), QUICK, "confusion=true"))
     for name in ("ambiguous-mnist", "ambiguous-mnist-setup3", "ambiguous-fmnist")
 )
+SETUPS = ("MNIST-Setup2", "MNIST-Setup3", "FMNIST-Setup2")  # what the paper calls them
+ALIKE = (("4", "9"), ("4", "9"), ("coat", "pullover"))  # labels that look alike; in Setup2 the hub's, the edges'
 TIME_VARYING = tuple(Play(name, name) for name in ("time-varying-25", "time-varying-100"))

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from consilience.errors import InputError
+from consilience.files.sealed import sealed, unsealed
 from consilience.files.whole import clear_unfinished, sha256_of, write_atomically
 from consilience.runs import checkpoint
 from consilience.runs.record import NOTHING, Extent
@@ -28,7 +29,6 @@ CONFIG, RUN, RECORD, CHECKPOINT, SUMMARY, SHARES = (
     "shares.json",
 )
 FIGURES = "figures"
-OWN = "sha256"  # in run.json and shares.json: the checksum of everything else in it
 
 
 def new_folder(experiment: str, parent: Path = Path("runs")) -> Path:
@@ -64,7 +64,7 @@ def facts(folder: Path) -> dict[str, Any]:
         return {}
     except (OSError, UnicodeDecodeError):
         text = ""
-    known = _unsealed(text)
+    known = unsealed(text)
     if known is None:
         raise InputError(
             f"run: '{folder / RUN}' is damaged; remove it to go on without what it says (command, hours, versions)"
@@ -75,17 +75,17 @@ def facts(folder: Path) -> dict[str, Any]:
 def note(folder: Path, **new: Any) -> None:
     """Add facts to run.json."""
     known = {**facts(folder), **new}
-    write_atomically(folder / RUN, (json.dumps(_sealed(known), indent=2) + "\n").encode())
+    write_atomically(folder / RUN, (json.dumps(sealed(known), indent=2) + "\n").encode())
 
 
 def write_shares(folder: Path, kept: dict[str, Any]) -> None:
     """Write who held what; it has a checksum of its own, because run.json may be removed."""
-    write(folder, SHARES, json.dumps(_sealed(kept)).encode())
+    write(folder, SHARES, json.dumps(sealed(kept)).encode())
 
 
 def shares(folder: Path) -> dict[str, Any]:
     """Who held what."""
-    known = _unsealed(read(folder, SHARES))
+    known = unsealed(read(folder, SHARES))
     if known is None:
         raise InputError(f"run: '{folder / SHARES}' is damaged")
     return known
@@ -165,22 +165,3 @@ def way_out(folder: Path) -> str:
             pass
     names = [file.name for file in (last, older) if file.exists()]
     return f"remove {' and '.join(names)} to play it again from the start" if names else "begin it anew"
-
-
-def _sealed(known: dict[str, Any]) -> dict[str, Any]:
-    return {**known, OWN: _checksum(known)}
-
-
-def _unsealed(text: str | bytes) -> dict[str, Any] | None:
-    """What was sealed; nothing where it is damaged."""
-    try:
-        known = json.loads(text)
-        if isinstance(known, dict) and known.pop(OWN, None) == _checksum(known):
-            return known
-    except (ValueError, RecursionError):
-        pass
-    return None
-
-
-def _checksum(known: dict[str, Any]) -> str:
-    return sha256_of(json.dumps(known, sort_keys=True).encode())

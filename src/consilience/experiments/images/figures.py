@@ -7,8 +7,10 @@ from pathlib import Path
 import numpy as np
 
 from consilience.data.labels import label_number
-from consilience.experiments.images.arms import ALONE, taken_for
+from consilience.experiments.images.arms import ALONE
+from consilience.experiments.images.confusion import at_the_end
 from consilience.experiments.images.description import Config
+from consilience.report.confusion import confusions
 from consilience.report.style import CYCLE, accuracy_axis, canvas, finish, plain
 from consilience.runs.record import Record
 
@@ -98,29 +100,9 @@ def _confidence(
 
 def _confusion(record: Record, centre: int, names: tuple[str, ...], file: Path) -> Path:
     """What the centre and the other agents take each label for at the end, in the first arm."""
-    arm = record.arms()[0]
-    taken = np.zeros((len(names), len(names), len(record.select(arm, "accuracy")[-1])))
-    for name, pair in taken_for(names).items():
-        taken[pair] = record.select(arm, name)[-1]
-    others = np.delete(taken, centre, axis=2)
-    matrices = {"centre": taken[:, :, centre], **({"mean of the edges": others.mean(2)} if others.size else {})}
-    side = 0.42 * len(names) + 1.5
-    figure, panels = canvas(1, len(matrices), side * len(matrices), side + 0.7, sharey=True)
-    for axes, (who, matrix) in zip(panels, matrices.items(), strict=True):
-        axes.imshow(np.sqrt(matrix), cmap="Blues", vmin=0, vmax=1)
-        for (row, column), value in np.ndenumerate(matrix):
-            if value >= 0.005:
-                colour = "white" if value > 0.3 else "black"
-                axes.text(column, row, f"{100 * value:.0f}", ha="center", va="center", fontsize=7, color=colour)
-        texts = [plain(name) for name in names]
-        axes.set(xticks=range(len(names)), yticks=range(len(names)), title=who, xlabel="taken for")
-        axes.set_xticklabels(texts, rotation=90 if max(map(len, texts)) > 3 else 0)
-        axes.set_yticklabels(texts)
-        axes.grid(False)
-    panels[0].set_ylabel("true label")
-    caption = (
-        f"Per cent of the test examples of a label that are taken for another one, round {record.rounds(arm)[-1]}."
-    )
+    figure = confusions(at_the_end(record, centre), names)
+    last = record.rounds(record.arms()[0])[-1]
+    caption = f"Per cent of the test examples of a label that are taken for another one, round {last}."
     return finish(figure, caption, file)
 
 

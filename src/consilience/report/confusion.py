@@ -1,0 +1,30 @@
+"""Confusion matrices side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from consilience.report.style import canvas, plain
+
+TITLES = {"centre": "centre", "edges": "mean of the edges"}
+
+
+def confusions(matrices: Mapping[str, np.ndarray], names: Sequence[str]) -> Figure:
+    """A panel for the centre and one for the edges: rows are true labels, columns what they are taken for."""
+    side, texts = 0.42 * len(names) + 1.5, [plain(name) for name in names]
+    figure, panels = canvas(1, len(matrices), side * len(matrices), side + 0.7, sharey=True)
+    for axes, (who, matrix) in zip(panels, matrices.items(), strict=True):
+        axes.imshow(np.sqrt(matrix), cmap="Blues", vmin=0, vmax=1)
+        for (row, column), value in np.ndenumerate(matrix):
+            if value >= 0.005:
+                colour = "white" if value > 0.3 else "black"
+                axes.text(column, row, f"{100 * value:.0f}", ha="center", va="center", fontsize=7, color=colour)
+        axes.set(xticks=range(len(names)), yticks=range(len(names)), title=TITLES[who], xlabel="taken for")
+        axes.set_xticklabels(texts, rotation=90 if max(map(len, texts)) > 3 else 0)
+        axes.set_yticklabels(texts)
+        axes.grid(False)
+    panels[0].set_ylabel("true label")
+    return figure
