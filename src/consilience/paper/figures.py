@@ -20,7 +20,7 @@ SHADES = ("#BBD9EE", "#7FB8DF", "#3F93C8", "#0072B2", "#003F66")  # more trust, 
 
 def stars(runs: Runs, experiment: str, trusts: Sequence[float], file: Path) -> Path:
     """Fig. 2: the average accuracy for every trust."""
-    figure, (axes,) = canvas(1, 1, 7.0, 4.8)
+    figure, (axes,) = canvas(1, 1, 8.0, 4.8)
     lowest, highest = 1.0, 0.0
     for colour, trust in zip(SHADES[-len(trusts) :], trusts, strict=True):
         first, again = (of(runs, play(experiment, trust)) for play in (trusted, trusted_again))
@@ -35,7 +35,10 @@ def stars(runs: Runs, experiment: str, trusts: Sequence[float], file: Path) -> P
     plain_ticks(axes.xaxis)
     accuracy_axis(axes, lowest, highest)
     figure.legend(loc="outside right upper", title="trust in the hub")
-    return finish(figure, "Lines: one seed. Bands: the range of three seeds, up to round 100.", file)
+    caption = (
+        "Darker is more trust; the paper has darker above. Lines: one seed; bands: the range of three, to round 100."
+    )
+    return finish(figure, caption, file)
 
 
 def confidences(
@@ -58,16 +61,16 @@ def confidences(
         axes.set(title=f"a = {trust}", xlabel="round", xscale="log", ylim=(0, 1.02))
         plain_ticks(axes.xaxis)
     panels[0].set_ylabel("mean confidence in the true label")
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=4)
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
     caption = (
-        "Full lines: labels that the agent holds; broken: labels that it never sees. More trust lifts the broken ones."
+        "Full lines: labels that the agent holds; broken: labels that it never sees. The paper has these rise with a."
     )
     return finish(figure, caption, file)
 
 
 def placement(runs: Runs, file: Path) -> Path:
     """Fig. 4: the informed agent in the middle of the grid, or in a corner."""
-    figure, (axes,) = canvas(1, 1, 6.4, 4.6)
+    figure, (axes,) = canvas(1, 1, 7.2, 4.8)
     shown: list[np.ndarray] = []
     for colour, play, where in zip(
         CYCLE, plays.GRIDS, ("in the middle (v = 5/33)", "in a corner (v = 3/33)"), strict=False
@@ -83,7 +86,7 @@ def placement(runs: Runs, file: Path) -> Path:
     figure.legend(loc="outside upper center")
     return finish(
         figure,
-        "Lines: average over nine agents; bands: their range. The middle is heard by more and learns faster.",
+        "Lines: average over nine agents; bands: their range. The paper has the middle learn faster.",
         file,
     )
 
@@ -94,7 +97,7 @@ def ambiguous(runs: Runs, file: Path) -> Path:
         *zip(plays.SETUPS, plays.AMBIGUOUS, plays.ALIKE, strict=True),
         ("FMNIST-Setup1", plays.STAR_FMNIST, plays.ALIKE[-1]),
     ]
-    figure, panels = canvas(2, 2, 9.0, 8.2, sharey=True)
+    figure, panels = canvas(2, 2, 11.0, 8.2, sharey=True)
     for axes, (title, play, labels) in zip(panels, panels_of, strict=True):
         told = of(runs, play)
         for colour, label in zip(CYCLE, labels, strict=False):
@@ -105,7 +108,7 @@ def ambiguous(runs: Runs, file: Path) -> Path:
         axes.set_title(title, pad=36)  # room for the legend between title and data
         plain_ticks(axes.xaxis)
         axes.legend(fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
-    caption = "Where no agent holds both of two labels that look alike (Setup2), one is taken for the other for long."
+    caption = "In Setup2 nobody holds both of two labels that look alike; the paper has the unseen one stay low."
     return finish(figure, caption, file)
 
 

@@ -9,13 +9,16 @@ from matplotlib.figure import Figure
 
 from consilience.report.style import canvas, plain
 
+SHORT = 3  # letters of names that fit side by side
 TITLES = {"centre": "centre", "edges": "mean of the edges"}
 
 
 def confusions(matrices: Mapping[str, np.ndarray], names: Sequence[str]) -> Figure:
     """A panel for the centre and one for the edges: rows are true labels, columns what they are taken for."""
-    side, texts = 0.42 * len(names) + 1.5, [plain(name) for name in names]
-    figure, panels = canvas(1, len(matrices), side * len(matrices), side + 0.7, sharey=True)
+    texts = [plain(name) for name in names]
+    side, long = 0.42 * len(names) + 1.5, max(map(len, texts))
+    below = 0.7 if long <= SHORT else 0.9 + 0.08 * long  # inches: names that are written upwards, and the caption
+    figure, panels = canvas(1, len(matrices), side * len(matrices), side + below, sharey=True)
     for axes, (who, matrix) in zip(panels, matrices.items(), strict=True):
         axes.imshow(np.sqrt(matrix), cmap="Blues", vmin=0, vmax=1)
         for (row, column), value in np.ndenumerate(matrix):
@@ -23,7 +26,7 @@ def confusions(matrices: Mapping[str, np.ndarray], names: Sequence[str]) -> Figu
                 colour = "white" if value > 0.3 else "black"
                 axes.text(column, row, f"{100 * value:.0f}", ha="center", va="center", fontsize=7, color=colour)
         axes.set(xticks=range(len(names)), yticks=range(len(names)), title=TITLES[who], xlabel="taken for")
-        axes.set_xticklabels(texts, rotation=90 if max(map(len, texts)) > 3 else 0)
+        axes.set_xticklabels(texts, rotation=0 if long <= SHORT else 90)
         axes.set_yticklabels(texts)
         axes.grid(False)
     panels[0].set_ylabel("true label")
