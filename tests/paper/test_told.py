@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -160,39 +162,46 @@ def test_figures_from_a_file_show_the_same_data(out, monkeypatch, tmp_path):
     np.testing.assert_allclose(shown[1] ** 2, told.confusions["edges"], atol=1e-12)
 
 
-def run_command(*words):
-    with pytest.raises(SystemExit) as ended:
-        main([*words])
-    return ended.value.code
+@pytest.fixture
+def consilience(monkeypatch):
+    """The command; gives its exit code."""
+
+    def call(*words):
+        monkeypatch.setattr(sys, "argv", ["consilience", *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return ended.value.code
+
+    return call
 
 
-def test_only_finished_plays_nothing(out, monkeypatch, capsys):
+def test_only_finished_plays_nothing(out, consilience, monkeypatch, capsys):
     monkeypatch.setattr("consilience.paper.parts.PARTS", (FIRST, THIRD))
     monkeypatch.setattr("consilience.command.paper.play", None)  # which would fail
-    assert run_command("reproduce", "--only-finished", "--out", str(out), "--json") == 0
+    assert consilience("reproduce", "--only-finished", "--out", str(out), "--json") == 0
     told = json.loads(capsys.readouterr().out)
     assert [claim["figure"] for claim in told["claims"]] == ["1", "1"]
     assert told["missing"] == {"3": ["later"]}
     assert (out / "digits.json").exists(), "finished before there were such files"
-    assert run_command("reproduce", "--only-finished", "--out", str(out)) == 0
+    assert consilience("reproduce", "--only-finished", "--out", str(out)) == 0
     assert "not told: 3, which waits for later" in capsys.readouterr().out
-    assert run_command("reproduce", "--only-finished", "--estimate") == 2
+    assert consilience("reproduce", "--only-finished", "--estimate") == 2
 
 
-def test_a_run_that_the_command_plays_leaves_its_file(out, monkeypatch, capsys):
+def test_a_run_that_the_command_plays_leaves_its_file(out, consilience, monkeypatch):
     monkeypatch.setattr("consilience.paper.parts.PARTS", (THIRD,))
     monkeypatch.setattr(reproduce, "measure", lambda config: None)
-    assert run_command("reproduce", "--out", str(out), "--quiet") == 0
+    assert consilience("reproduce", "--out", str(out), "--quiet") == 0
     assert told_file.read(out / "later.json").facts["command"] == LATER.command()
 
 
 def test_a_document_gets_the_table_between_its_marks(out, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(document, "PARTS", (FIRST, THIRD))
     page = tmp_path / "page.md"
-    page.write_text(f"# Above\n{document.BEGIN}\nold\n{document.END}\nBelow\n")
+    page.write_text(f"# Above\n{document.BEGIN}\nbefore\n{document.END}\nBelow\n")
     assert document.main([str(out), str(page)]) == 0
     once = page.read_text()
-    assert "old" not in once
+    assert "before" not in once
     assert once.startswith("# Above\n")
     assert once.endswith("Below\n")
     assert "| 1 | MSE of cooperating agents" in once
@@ -212,3 +221,9 @@ def test_a_document_gets_the_table_between_its_marks(out, tmp_path, monkeypatch,
 
 def test_no_play_is_called_like_the_claims():
     assert "paper" not in {play.name for part in PARTS for play in part.plays}
+
+
+def test_the_paper_s_page_says_what_the_results_say():
+    root = Path(__file__).parents[2]
+    text = (root / "docs" / "paper.md").read_text(encoding="utf-8")
+    assert document.filled(text, document.table(root / "results" / "paper")) == text
