@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -107,9 +108,9 @@ def wrap_around(work: Float[np.ndarray, "agents"], steps: int, each: int, hosts:
             dealt = [mine_of[part] for mine_of, host in zip(of_host, whole, strict=True) for part in host]
             return _arranged([_whole(part.tolist(), len(work) - 1, steps) for part in dealt], len(work), steps)
     shares = [
-        _share(mine.tolist() or [len(work) - 1], line, steps, int(begin), int(end), middle)
+        _share(mine.tolist() or [len(work) - 1], line, steps, begin, end, middle)
         for mine, line, at in zip(of_host, lines, borders, strict=True)
-        for begin, end in zip(at[:-1], at[1:], strict=True)
+        for begin, end in pairwise(at.tolist())
     ]
     return _arranged(shares, len(work), steps)
 

@@ -20,7 +20,7 @@ from consilience.network.turns import Turn
 class Plan(NamedTuple):
     """For every device and turn.
 
-    pieces, work: how many (slot, first step, last step) are played one after another in both halves.
+    pieces, work: how many (slot, first part, last part) are played one after another in both halves.
     learns, hears: which slots learn and publish, and which pool.
     position: where in its memory of what it said a slot that learns stores what it says now.
     speaking: what is sent to each other device: slot × memory + position.
