@@ -22,6 +22,7 @@ PURPOSES: dict[str, int] = {
     "durations": 5,
     "start vector": 6,  # of eigenvalue solvers: nothing random depends on it, nor on the next
     "order of elimination": 7,
+    "kept back": 8,
 }
 
 

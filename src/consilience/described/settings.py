@@ -30,6 +30,13 @@ def validate(model: type[Model], values: Mapping[str, Any]) -> Model:
         raise InputError(explained(invalid, model)) from None
 
 
+def defaults_of(model: type[BaseModel], values: Mapping[str, Any]) -> dict[str, Any]:
+    """These values and all defaults, as they are written; what is required and not given is left out."""
+    missing = {name for name, field in model.model_fields.items() if field.is_required() and name not in values}
+    made = model.model_construct(**values) if missing else validate(model, values)
+    return made.model_dump(mode="json", exclude_none=True, exclude=missing)
+
+
 def read_toml(file: Path) -> dict[str, Any]:
     """The values in a TOML file."""
     try:

@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from consilience.described.settings import override, read_toml, validate
+from consilience.described.settings import defaults_of, override, read_toml, validate
 from consilience.errors import InputError, suggestion
 from consilience.experiments.images.presets import PRESETS
 from consilience.runs.description import RunConfig
@@ -46,6 +46,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         "changing_rates",
         {},
     ),
+    "learn": Experiment("Your own data: `consilience new` writes its description from your files", "learn", {}),
     **{name: Experiment(summary, "images", values) for name, (summary, values) in PRESETS.items()},
 }
 
@@ -101,7 +102,13 @@ def load(source: str, settings: Iterable[str] = ()) -> RunConfig:
     values = read_toml(Path(source)) if from_file else {"experiment": source}
     if from_file and "experiment" not in values:
         raise InputError(f"experiment: is required, '{source}' does not say which one it describes")
-    return described(values, settings)
+    config = described(values, settings)
+    return lying_in(config, Path(source).parent) if from_file else config
+
+
+def lying_in(config: RunConfig, folder: Path) -> RunConfig:
+    """The description, knowing where it lies, where it has something beside it there."""
+    return config.model_copy(update={"beside": folder}) if "beside" in type(config).model_fields else config
 
 
 def described(values: Mapping[str, Any], settings: Iterable[str] = ()) -> RunConfig:
@@ -109,12 +116,15 @@ def described(values: Mapping[str, Any], settings: Iterable[str] = ()) -> RunCon
     name = str(values["experiment"])
     experiment = _experiment(name)
     # Settings reach into the defaults too, so that `network.trust=0.3` keeps the default's kind.
-    defaults = validate(part_of(name, "description").Config, {"experiment": name, **experiment.values})
-    known = defaults.model_dump(mode="json", exclude_none=True)
-    wanted = override({**known, **values}, settings)
+    Config = part_of(name, "description").Config
+    wanted = override({**defaults_of(Config, {"experiment": name, **experiment.values}), **values}, settings)
     if wanted["experiment"] != name:
         raise InputError(f"experiment: this is '{name}'; to run another one, name it in its place")
-    config: RunConfig = validate(part_of(name, "description").Config, wanted)
+    if name == "learn" and "shares" not in wanted:
+        raise InputError(
+            "shares: are required, whose data is where; `consilience new NAME a.csv b.csv --label COLUMN` writes them"
+        )
+    config: RunConfig = validate(Config, wanted)
     return config
 
 

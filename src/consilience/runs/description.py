@@ -44,6 +44,10 @@ class RunConfig(Described):
         """The seed of every repetition."""
         return list(range(self.seed, self.seed + self.replicates))
 
+    def carried(self) -> dict[str, bytes]:
+        """Files that lie in the run's folder, beside the description, by name."""
+        return {}
+
     # Not as bounds of the fields, because experiments give these fields other defaults.
     @field_validator("rounds", "replicates")
     @classmethod

@@ -83,8 +83,8 @@ class Play:
             _refuse_nan(name, recorded, columns)
             if recorded and self.record:
                 self.record.append(name, recorded, columns, self.seeds)
-            if recorded and number == 0 and "accuracy" in columns:
-                words = f"accuracy {columns['accuracy'][-1].mean():.1%}"
+            if recorded and number == 0:
+                words = _how_it_goes(columns)
         self.done = stops[-1]
         return words
 
@@ -195,9 +195,20 @@ def _of_each_seed(metrics: dict[str, np.ndarray], measured: list[bool]) -> dict[
     return {name: np.asarray(values)[measured] for name, values in metrics.items()}
 
 
+def _how_it_goes(columns: dict[str, np.ndarray]) -> str:
+    """The average of the first score that people look at."""
+    for score, form in (("accuracy", ".1%"), ("rmse", ".4g"), ("nll", ".4g")):
+        for place in ("", "pooled_test_", "pooled_held_out_"):
+            if (name := place + score) in columns:
+                return f"{score} {np.nanmean(columns[name][-1]):{form}}"
+    return ""
+
+
 def _refuse_nan(arm: str, stops: list[int], columns: dict[str, np.ndarray]) -> None:
+    """A run whose numbers are none cannot go on; who holds no rows out to be judged by has no scores, by right."""
+    unjudged = columns.get("held_out_rows", np.ones(1)) == 0
     for name, values in columns.items():
-        bad = np.argwhere(~np.isfinite(values))
+        bad = np.argwhere(~(np.isfinite(values) | (unjudged & ("held_out_" in name))))
         if bad.size:
             stop, agent = bad[0][0], bad[0][-1]
             raise RunFailed(f"{arm}: {name} of agent {agent} is {values[tuple(bad[0])]} at round {stops[stop]}")

@@ -66,6 +66,8 @@ def begin(config: RunConfig, folder: Path | None = None, command: str | None = N
         raise InputError(f"--out: '{folder}' already exists; `consilience resume {folder}` carries a run on")
     folder.mkdir(parents=True, exist_ok=True)
     try:
+        for name, content in config.carried().items():
+            files.write(folder, name, content)
         if kept is not None:
             files.write_shares(folder, kept)
         _write_turns(folder, arms, config.rounds)
@@ -129,17 +131,19 @@ def carry_on(
     stop: Callable[[], bool] = lambda: False,
     data_dir: Path | None = None,
     engine: Engine | None = None,
+    complete: Callable[[RunConfig], RunConfig] = lambda config: config,
 ) -> dict[str, Any]:
     """Play the rounds that are left, from the last checkpoint, and report. Returns the summary.
 
     `on_round` is told the last round played and a few words on how it goes, now and then. Where `stop` comes to say
     yes, a checkpoint is written and `Stopped` raised. The numbers are those of a run that was never interrupted.
     Several hosts call this together; the folder is the first one's, `data_dir` a host's own.
-    `engine` plays the arms, `simulate` unless another one is given.
+    `engine` plays the arms, `simulate` unless another one is given; `complete` puts back into the description what only
+    Python has (a model that was given).
     """
     config = experiments.described(hosts.from_first(lambda: opened(folder).model_dump(mode="json", exclude_none=True)))
     digest = _digest(config)
-    config = _with_data(config, data_dir)
+    config = experiments.lying_in(complete(_with_data(config, data_dir)), folder)
 
     def arms_here() -> dict[str, Arm]:
         pinned(config)  # the files that this host reads are those of the run

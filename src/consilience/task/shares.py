@@ -95,13 +95,17 @@ class Arrays(Described):
     kind: Literal["arrays"] = "arrays"
     sha256: str
 
-    def read(self, columns: Columns | None, beside: Path | None) -> Held:
-        """The arrays, which must be those that were written."""
+    def found(self, beside: Path | None) -> Path:
+        """The file, which must be the one that was written."""
         if beside is None or not (file := beside / ARRAYS).is_file():
             raise InputError(f"shares: '{(beside or Path()) / ARRAYS}' is not there, the arrays of the description")
         if (found := sha256_of_file(file).hexdigest()) != self.sha256:
             raise InputError(f"shares: '{file}' was changed: its sha256 is {found[:12]}…, not {self.sha256[:12]}…")
-        kept = read_arrays("shares", file)
+        return file
+
+    def read(self, columns: Columns | None, beside: Path | None) -> Held:
+        """The arrays."""
+        kept = read_arrays("shares", self.found(beside), ("x", "y", "sizes", "names", "labels"))
         names = tuple(str(name) for name in kept["names"])
         owner = np.repeat(np.arange(len(names)), kept["sizes"])
         test = (kept["x_test"], kept["y_test"]) if "x_test" in kept else None
