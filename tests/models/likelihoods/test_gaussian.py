@@ -91,6 +91,27 @@ def test_interval_ends_against_root_finding(level):
     np.testing.assert_allclose(told["sd"], np.hypot(told["aleatoric"], told["epistemic"]), rtol=1e-12)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("sigma", [1e-4, 0.01, 1.0, 100.0])
+def test_interval_ends_of_wild_mixtures(sigma, dtype):
+    """Far apart and narrow (a CDF of steps), one far from the rest, all the same: the CDF there is the share."""
+    means = np.concatenate(
+        [
+            RNG.normal(size=(200, 9)) * 5,
+            RNG.standard_cauchy((200, 9)),
+            np.full((1, 9), 3.0),
+            RNG.choice([-1, 1], (99, 9)),
+        ]
+    ).astype(dtype)
+    sds = (sigma * RNG.uniform(0.5, 2, means.shape)).astype(dtype)
+    told = Gaussian().told(GaussianDraws(jnp.array(means), jnp.array(sds)), 0.9)
+    error = 1e-3 * sigma + np.abs(means).max(1) * 1e-5 if dtype == np.float32 else 1e-9 * (1 + np.abs(means).max(1))
+    for side, share in (("low", 0.05), ("high", 0.95)):
+        below, above = (stats.norm.cdf((told[side] + move)[:, None], means, sds).mean(1) for move in (-error, error))
+        assert (below <= share + 1e-6).all()
+        assert (above >= share - 1e-6).all()
+
+
 def test_known_noise_is_one_column_and_the_same_law():
     sigma = 0.8
     known = Gaussian(sigma * SCALE, CENTRE, SCALE)
@@ -121,9 +142,11 @@ def test_draws_are_those_of_the_belief(samples):
     np.testing.assert_allclose(drawn[..., 0], inputs @ weights.T, rtol=1e-10, atol=1e-12)
 
 
-def test_large_models_are_drawn_one_after_another(monkeypatch):
-    monkeypatch.setattr("consilience.models.likelihoods.draws.WEIGHTS", 5)
-    test_draws_are_those_of_the_belief(30)
+def test_draws_of_a_large_model_follow_one_another_and_are_the_same():
+    belief = MeanField.from_moments(jnp.arange(70_000.0), jnp.ones(70_000))
+    drawn = draws_of(lambda w, x: x * w[-1], belief, jnp.array([[1.0], [2.0]]), jax.random.key(2), 3)
+    last = [belief.sample(own, 1)[0, -1] for own in jax.random.split(jax.random.key(2), 3)]
+    np.testing.assert_allclose(drawn[..., 0], np.outer([1, 2], last), rtol=1e-12)
 
 
 def test_prediction_with_learnt_noise():

@@ -79,9 +79,7 @@ def table(summary: dict[str, Any]) -> Table:
         return [name, rows, *cells, *([] if by_itself is None else [_shown(first, by_itself[first])])]
 
     told = list(summary["rows"].items())[:MOST_TOLD] if len(summary["rows"]) <= MOST_TOLD else []
-    rows = [
-        row(name, count, together["agents"][name], alone and alone["agents"][name]) for name, count in told
-    ] + [
+    rows = [row(name, count, together["agents"][name], alone and alone["agents"][name]) for name, count in told] + [
         row("average", sum(summary["rows"].values()), together["average_pooled"], alone and alone["average_pooled"])
     ]
     return made_table(columns, rows, f"After {summary['rounds']} rounds, by {summary['tested_on']}")

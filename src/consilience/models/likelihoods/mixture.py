@@ -10,11 +10,12 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.special import erf, logsumexp, ndtri
 from jaxtyping import Array, Float
 
 ROWS = 500  # at a time
-HALVINGS = 40
+TURNS = 400  # of a search: enough for more halvings than a number has digits
 
 
 def by_row(of_one: Callable[..., Any], *arrays: Any) -> Any:
@@ -53,21 +54,30 @@ def crps(value: Float[Array, ""], means: Float[Array, "draws"], sds: Float[Array
 
 
 def quantile(share: Float[Array, ""], means: Float[Array, "draws"], sds: Float[Array, "#draws"]) -> Float[Array, ""]:
-    """The x with F(x) = share, by bisection: it lies between the smallest and the largest of the draws' own.
+    """The x with F(x) = share, which lies between the smallest and the largest of the draws' own.
+
+    Newton's steps inside that bracket, and a halving of it where a step leads outside and at every sixth turn.
 
     >>> f"{quantile(jnp.array(0.975), jnp.zeros(2), jnp.ones(2)):.4f}"
     '1.9600'
     """
     own = means + ndtri(share) * sds
+    close = 64 * float(np.finfo(own.dtype).eps) * (jnp.abs(own).max() + sds.max())
 
-    def halve(_: Any, ends: tuple[Array, Array]) -> tuple[Array, Array]:
-        low, high = ends
-        middle = (low + high) / 2
-        below = cdf(middle, means, sds) < share
-        return jnp.where(below, middle, low), jnp.where(below, high, middle)
+    def narrow(state: tuple[Array, Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array, Array]:
+        turn, low, high, x, _ = state
+        excess = cdf(x, means, sds) - share
+        low, high = jnp.where(excess < 0, x, low), jnp.where(excess < 0, high, x)
+        step = excess / _density(x, means, sds)
+        inside = (x - step > low) & (x - step < high) & (turn % 6 != 5)
+        near = jnp.abs(step) <= close
+        x = jnp.where(near | inside, x - step, (low + high) / 2)
+        return turn + 1, low, high, x, near | (high - low <= close)
 
-    low, high = jax.lax.fori_loop(0, HALVINGS, halve, (own.min(), own.max()))
-    return jnp.asarray((low + high) / 2)
+    of_one = means.mean() + ndtri(share) * jnp.sqrt(jnp.mean(sds**2) + means.var())  # Gaussian: nearly right
+    first = jnp.clip(of_one, own.min(), own.max())
+    start = (jnp.zeros((), int), own.min(), own.max(), first, jnp.zeros((), bool))
+    return jax.lax.while_loop(lambda state: ~state[4] & (state[0] < TURNS), narrow, start)[3]
 
 
 def interval(
@@ -77,6 +87,10 @@ def interval(
     shares = jnp.stack([jnp.asarray((1 - level) / 2, means.dtype), jnp.asarray((1 + level) / 2, means.dtype)])
     ends = by_row(lambda *row: jax.vmap(quantile, (0, None, None))(shares, *row), means, sds)
     return ends[:, 0], ends[:, 1]
+
+
+def _density(value: Float[Array, ""], means: Float[Array, "draws"], sds: Float[Array, "#draws"]) -> Float[Array, ""]:
+    return jnp.mean(jnp.exp(-0.5 * ((value - means) / sds) ** 2) / sds) / jnp.sqrt(2 * jnp.pi)
 
 
 def _mean_absolute(mean: Float[Array, "..."], variance: Float[Array, "..."]) -> Float[Array, "..."]:

@@ -146,9 +146,11 @@ def _log_mixture_mass(y: Float[Array, ""], log_rates: Float[Array, "draws"]) -> 
     return logsumexp(log_mass(y, log_rates)) - jnp.log(log_rates.shape[0])
 
 
-def _mixture_mass(k: Float[Array, ""], log_rates: Float[Array, "draws"]) -> Float[Array, ""]:
-    """The same without a logarithm, for k that are not large."""
-    return jnp.mean(jnp.exp(k * log_rates - jnp.exp(log_rates) - gammaln(k + 1)))
+def _mixture_mass(
+    k: Float[Array, ""], log_rates: Float[Array, "draws"], rates: Float[Array, "draws"]
+) -> Float[Array, ""]:
+    """The same without a logarithm, for k that are not large; the rates are given, as there are many k."""
+    return jnp.mean(jnp.exp(k * log_rates - rates - gammaln(k + 1)))
 
 
 def _reach(rates: Float[Array, "examples draws"]) -> Float[Array, "examples"]:
@@ -161,10 +163,11 @@ def _summed(
     y: Float[Array, ""], log_rates: Float[Array, "draws"], last: Float[Array, ""]
 ) -> tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""]]:
     """Σ_k (F(k) − 1{y ≤ k})² over 0 … last, F(y − 1) and F(y), of one example."""
+    rates = jnp.exp(log_rates)
 
     def add(state: tuple[Array, Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array, Array]:
         k, total, crps, below, upto = state
-        mass = _mixture_mass(k, log_rates)
+        mass = _mixture_mass(k, log_rates, rates)
         reached = total + mass
         crps = crps + (reached - (y <= k)) ** 2
         return k + 1, reached, crps, jnp.where(k == y, total, below), jnp.where(k == y, reached, upto)
@@ -191,9 +194,11 @@ def _interval(
     reach = _reach(jnp.exp(log_rates))
 
     def of_one(log_rates: Float[Array, "draws"], last: Float[Array, ""]) -> tuple[Array, Array]:
+        rates = jnp.exp(log_rates)
+
         def add(state: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
             k, total, low, high = state
-            reached = total + _mixture_mass(k, log_rates)
+            reached = total + _mixture_mass(k, log_rates, rates)
             return k + 1, reached, low + (reached < (1 - level) / 2), high + (reached < (1 + level) / 2)
 
         _, _, low, high = jax.lax.while_loop(lambda state: state[0] <= last, add, (jnp.zeros_like(last),) * 4)
