@@ -50,22 +50,28 @@ def check_pair(x: Any, y: Any, where: str) -> tuple[np.ndarray, np.ndarray]:
     >>> check_pair([[1, 2]], [0], "shares[0]")[0].dtype.name
     'float32'
     """
-    inputs, targets = np.asarray(x), np.asarray(y)
-    if inputs.ndim < 2:
-        raise InputError(f"{where}: x must have a row for each example, its shape is {inputs.shape}")
+    inputs, targets = check_inputs(x, where), np.asarray(y)
     if targets.ndim != 1 or len(targets) != len(inputs):
         shape = " × ".join(map(str, targets.shape)) or "a single value"
         raise InputError(f"{where}: y must hold {len(inputs)} targets, one for each row of x, got {shape}")
+    return inputs, targets
+
+
+def check_inputs(x: Any, where: str) -> np.ndarray:
+    """Inputs as they are kept: a row for each example, bytes or floats of four bytes, all finite."""
+    inputs = np.asarray(x)
+    if inputs.ndim < 2:
+        raise InputError(f"{where}: x must have a row for each example, its shape is {inputs.shape}")
     if inputs.dtype.kind not in "buif":
         raise InputError(f"{where}: x must hold numbers, it holds {str(inputs.dtype)[:60]}")
     if inputs.dtype == np.uint8:  # images
-        return inputs, targets
+        return inputs
     with np.errstate(over="ignore"):
         kept = inputs.astype(np.float32)
     if not (finite := np.isfinite(kept)).all():
         at = tuple(int(k) for k in np.unravel_index(finite.argmin(), finite.shape))
         raise InputError(f"{where}: x[{', '.join(map(str, at))}] must be finite and below 3.4e38, got {inputs[at]:g}")
-    return kept, targets
+    return kept
 
 
 def numbered_or_numbers(y: Mapping[str, np.ndarray], where: str) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:

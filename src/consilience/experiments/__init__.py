@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from consilience.engines.arm import Arm
     from consilience.runs.record import Record
+    from consilience.task.learnt import Learnt
 
 
 class Experiment(NamedTuple):
@@ -71,6 +72,26 @@ def shares(config: RunConfig) -> dict[str, Any] | None:
 def has_shares(config: RunConfig) -> bool:
     """Whether reports need something of the data."""
     return hasattr(part_of(config.experiment, "arms"), "shares")
+
+
+def learnt(config: RunConfig, shares: Mapping[str, Any]) -> Learnt:
+    """What beliefs of a run are about, without its data."""
+    of = getattr(part_of(config.experiment, "arms"), "learnt", None)
+    if of is None:
+        raise InputError(f"run: '{config.experiment}' learns no model that predicts")
+    found: Learnt = of(config, shares)
+    return found
+
+
+def with_given(config: RunConfig, model: Any = None, likelihood: Any = None) -> RunConfig:
+    """The description with what was given in Python put where it says that something was."""
+    given = {"model": ("network", model), "likelihood": ("likelihood", likelihood)}
+    parts = {
+        name: getattr(config, name).model_copy(update={field: value})
+        for name, (field, value) in given.items()
+        if value is not None and getattr(getattr(config, name, None), "kind", None) == "given"
+    }
+    return config.model_copy(update=parts) if parts else config
 
 
 def summarise(config: RunConfig, record: Record) -> dict[str, Any]:

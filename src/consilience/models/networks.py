@@ -37,6 +37,7 @@ class Model(NamedTuple):
     init: Callable[[PRNGKeyArray], Parameters]
     apply: Callable[[Parameters, Float[Array, "batch *shape"]], Float[Array, "batch labels"]]
     apply_gaussian: ApplyGaussian | None = None
+    described: dict[str, Any] | None = None  # how it is written down, where it can be
 
     @property
     def size(self) -> int:
@@ -196,7 +197,7 @@ def mlp(shape: tuple[int, ...], labels: int, hidden: Sequence[int] = (200, 200))
     layers: list[Layer] = [Reshape()]
     for units in hidden:
         layers += [Dense(units), Relu()]
-    return stack([*layers, Dense(labels)], shape)
+    return stack([*layers, Dense(labels)], shape)._replace(described={"kind": "mlp", "hidden": list(hidden)})
 
 
 def cnn(shape: tuple[int, ...], labels: int, channels: Sequence[int] = (8, 16), hidden: int = 64) -> Model:
@@ -209,7 +210,8 @@ def cnn(shape: tuple[int, ...], labels: int, channels: Sequence[int] = (8, 16), 
     layers: list[Layer] = [Reshape((*shape[:2], shape[2] if len(shape) > 2 else 1))]
     for count in channels:
         layers += [Conv(count), Relu(), Halve()]
-    return stack([*layers, Reshape(), Dense(hidden), Relu(), Dense(labels)], shape)
+    made = stack([*layers, Reshape(), Dense(hidden), Relu(), Dense(labels)], shape)
+    return made._replace(described={"kind": "cnn", "channels": list(channels), "hidden": hidden})
 
 
 def _noise(key: PRNGKeyArray, like: Array) -> Array:

@@ -134,6 +134,18 @@ class Record:
             raise InputError("record: no round is complete yet")
         return Record({name: values[keep] for name, values in self.columns.items()}, self.shares)
 
+    def to_pandas(self) -> Any:
+        """As a data frame of pandas, a row for each arm, recorded round and agent."""
+        import pandas
+
+        return pandas.DataFrame(self.columns)
+
+    def to_polars(self) -> Any:
+        """As a data frame of polars."""
+        import polars
+
+        return polars.DataFrame(self.columns)
+
     def arms(self) -> list[str]:
         """The arms, in the order in which they were first recorded."""
         return list(dict.fromkeys(self.columns["arm"].tolist()))

@@ -89,6 +89,20 @@ LikelihoodConfig = Annotated[
 ]
 
 
+def written(likelihood: Likelihood) -> tuple[Likelihood | None, dict[str, Any]]:
+    """A likelihood as its description; and itself, where that does not say all."""
+    if isinstance(likelihood, Categorical | Bernoulli):
+        return None, {"kind": likelihood.name}
+    if isinstance(likelihood, Gaussian):
+        known = {"noise": likelihood.noise, "centre": likelihood.centre, "scale": likelihood.scale}
+        return None, {"kind": likelihood.name} | {name: value for name, value in known.items() if value is not None}
+    if isinstance(likelihood, Poisson):
+        return None, {"kind": likelihood.name, "centre": likelihood.centre, "most": likelihood.most}
+    if not isinstance(likelihood, Likelihood):
+        raise InputError(f"likelihood: must be a likelihood or the name of one, got {type(likelihood).__name__}")
+    return likelihood, {"kind": "given", "name": likelihood.name, "outputs": likelihood.outputs}
+
+
 def _labels(labels: LabelNames, kind: str) -> LabelNames:
     if not labels:
         raise InputError(f"likelihood: {kind} predicts a label, the data has numbers; use gaussian or poisson")

@@ -20,6 +20,7 @@ from consilience.machine.memory import require
 from consilience.models.likelihoods.categorical import Categorical, confidence_by_label
 from consilience.models.scores import confusion, disagreement
 from consilience.network import Network, Unheard, check, check_union
+from consilience.task.learnt import Learnt
 from consilience.task.shared import Examples, Shared
 from consilience.task.task import Task, arms_of, flat_apply
 
@@ -149,10 +150,23 @@ def _compare(kinds: int, measured: Metrics) -> Metrics:
     return {**measured, "disagreement": disagreement(choices, kinds)}
 
 
+def learnt(config: Config, shares: Mapping[str, Any]) -> Learnt:
+    """The model and the likelihood, from what was kept of the data."""
+    if "input_shape" not in shares:
+        raise InputError("run: was begun by an older version, which did not keep the shape of inputs")
+    names, shape = tuple(shares["label_names"]), tuple(shares["input_shape"])
+    agents = tuple(f"agent {number}" for number in range(len(shares["counts"])))
+    return Learnt(config.model.build(shape, len(names)), Categorical(names), agents, names, shape)
+
+
 def shares(config: Config) -> dict[str, Any]:
     """What reports need of the data, kept with the run: the labels' names, and who holds how many (first seed)."""
     dataset = dataset_of(config)
     agents = next(iter(config.networks.values())).build().agents
     names = dataset.label_names
     counts = config.partition.divide(dataset, agents, config.seed).counts(dataset.labels, len(names))
-    return {"label_names": list(names), "counts": counts.tolist()}
+    return {
+        "label_names": list(names),
+        "counts": counts.tolist(),
+        "input_shape": list(dataset.inputs.shape[1:]),
+    }

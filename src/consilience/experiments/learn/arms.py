@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ from consilience.models import Likelihood, Model
 from consilience.network import Network, Schedule, Unheard, check, check_union
 from consilience.streams import stream
 from consilience.task.columns import Target, predicted
+from consilience.task.learnt import Learnt
 from consilience.task.shared import NOBODY, Examples, Shared
 from consilience.task.shares import Held, divided
 from consilience.task.task import Task, arms_of, flat_apply
@@ -171,6 +173,15 @@ def scaled(inputs: Array) -> Array:
     return inputs / 255.0 if inputs.dtype == jnp.uint8 else inputs
 
 
+def learnt(config: Config, shares: Mapping[str, Any]) -> Learnt:
+    """The model and the likelihood, from what was kept of the data."""
+    _, answer = predicted(config.columns) if config.columns is not None else ("", None)
+    labels, shape = tuple(shares["label_names"]), tuple(shares["input_shape"])
+    likelihood = config.likelihood.build(labels, answer if isinstance(answer, Target) else None)
+    model = likelihood.model(config.model.build(shape, likelihood.outputs))
+    return Learnt(model, likelihood, tuple(shares["agents"]), labels, shape, config.columns)
+
+
 def shares(config: Config) -> dict[str, Any]:
     """What reports need of the data, kept with the run: names, how many rows everybody holds (first seed)."""
     held, task, names = setting_of(config)
@@ -182,5 +193,6 @@ def shares(config: Config) -> dict[str, Any]:
         "held_out_rows": None if task.kept is None else task.kept[config.seed].sizes().tolist(),
         "test_rows": None if held.test is None else len(held.test[1]),
         "label_names": list(held.label_names),
+        "input_shape": list(held.inputs.shape[1:]),
         "counts": learnt.counts(held.targets, kinds).tolist() if kinds else None,
     }

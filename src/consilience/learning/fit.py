@@ -1,0 +1,152 @@
+"""A finished run as a value: everybody's belief, predictions with it, and what happened."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from safetensors import safe_open
+
+from consilience import experiments
+from consilience.beliefs import MeanField
+from consilience.data.arrays import check_inputs
+from consilience.errors import InputError, brief, suggestion
+from consilience.learners.packing import packing_of
+from consilience.learning.prediction import Prediction, predicted
+from consilience.runs import folder as files
+from consilience.runs import run
+from consilience.runs.checkpoint import check_arrays, read_header
+from consilience.runs.record import Record
+from consilience.task.learnt import Learnt
+
+Which = Literal["pooled", "own"]
+
+
+class Belief(NamedTuple):
+    """An agent's posterior: means and standard deviations in the model's own tree."""
+
+    mean: Any
+    sd: Any
+
+
+class Fit:
+    """What a run learnt. `agents` are their names; wherever one is asked for, its number does too.
+
+    A belief is `pooled` (what an agent holds at the end of a round, having heard the others: what it predicts with) or
+    `own` (what it published: its own update of what it had pooled before).
+    """
+
+    def __init__(self, folder: Path, model: Any = None, likelihood: Any = None, kept: Any = None) -> None:
+        self.folder = folder
+        self._kept = kept  # a temporary folder, for as long as somebody has this
+        self.config = experiments.with_given(run.opened(folder), model, likelihood)
+        shares = files.shares(folder) if experiments.has_shares(self.config) else {}
+        self.learnt: Learnt = experiments.learnt(self.config, shares)
+        self.agents = self.learnt.names
+        self._file = _checked(folder)
+
+    @property
+    def record(self) -> Record:
+        """What happened, round by round: `record.to_pandas()`, `record.to_polars()`."""
+        return run.recorded(self.folder)[1]
+
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """The ways in which it was learnt; the first is meant where none is named."""
+        return tuple(self.record.arms())
+
+    def number(self, agent: int | str) -> int:
+        """An agent's number from its name or number."""
+        if isinstance(agent, str) and agent in self.agents:
+            return self.agents.index(agent)
+        if isinstance(agent, str) and agent.isdecimal():
+            agent = int(agent)
+        if isinstance(agent, str):
+            raise InputError(f"agent: no agent {brief(agent)}; {suggestion(agent, self.agents)}")
+        if not 0 <= agent < len(self.agents):
+            raise InputError(f"agent: must be a name, or a number from 0 to {len(self.agents) - 1}, got {agent}")
+        return int(agent)
+
+    def flat_belief(
+        self, agent: int | str = 0, belief: Which = "pooled", arm: str | None = None, seed: int | None = None
+    ) -> MeanField:
+        """An agent's belief over all parameters, as one vector."""
+        if belief not in ("pooled", "own"):
+            raise InputError(f"belief: must be 'pooled' or 'own', got {brief(belief)}")
+        place = {"pooled": "state.prior", "own": "public"}[belief]
+        seeds = self.config.seeds()
+        if (repetition := self.config.seed if seed is None else seed) not in seeds:
+            raise InputError(f"seed: must be one of the run's, {seeds[0]} to {seeds[-1]}, got {seed}")
+        name = self.arms[0] if arm is None else arm
+        if name not in self.arms:
+            raise InputError(f"arm: no arm {brief(name)}; {suggestion(name, self.arms)}")
+        row = seeds.index(repetition), self.number(agent)
+        with safe_open(self._file, framework="numpy") as arrays:
+            parts = [arrays.get_slice(f"['{name}'].{place}.{part}")[row] for part in MeanField._fields]
+        return MeanField(*(jnp.asarray(np.asarray(part).reshape(-1)) for part in parts))
+
+    def belief(self, agent: int | str = 0, belief: Which = "pooled", **which: Any) -> Belief:
+        """An agent's posterior: means and standard deviations in the model's own tree."""
+        flat = self.flat_belief(agent, belief, **which)
+        packing = packing_of(jax.eval_shape(self.learnt.model.init, jax.random.key(0)))
+        mean, sd = (packing.unpack(packing.split(v)) for v in (flat.mean, 1 / jnp.sqrt(flat.precision)))
+        return Belief(jax.tree.map(np.asarray, mean), jax.tree.map(np.asarray, sd))
+
+    def predict(
+        self,
+        x: Any,
+        agent: int | str = 0,
+        level: float = 0.9,
+        belief: Which = "pooled",
+        samples: int | None = None,
+        **which: Any,
+    ) -> Prediction:
+        """What an agent predicts for new inputs: probabilities, or mean, sd and interval, and its doubt in two."""
+        inputs = check_inputs(x, "x")
+        flat = self.flat_belief(agent, belief, **which)
+        with jax.enable_x64(self.config.precision == "float64"):
+            return predicted(
+                self.learnt, flat, inputs, samples or max(getattr(self.config, "samples", 0), 32), level=level
+            )
+
+    def summary(self) -> dict[str, Any]:
+        """Print everybody's scores as a table; returns them."""
+        from rich.console import Console
+
+        found: dict[str, Any] = {
+            "experiment": self.config.experiment,
+            **experiments.summarise(self.config, self.record),
+        }
+        Console(markup=False, highlight=False).print(experiments.table(found))
+        return found
+
+    def save(self, folder: str | Path) -> Path:
+        """Keep the run in a folder: what `consilience report`, `resume`, `predict` and `load` work on."""
+        to = Path(folder)
+        if (to.exists() or to.is_symlink()) and (not to.is_dir() or any(to.iterdir())):
+            raise InputError(f"folder: '{to}' already exists")
+        shutil.copytree(self.folder, to, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".lock"))
+        return to
+
+    def __repr__(self) -> str:
+        return f"Fit({len(self.agents)} agents, {self.config.experiment}, '{self.folder}')"
+
+
+def load(folder: str | Path, model: Any = None, likelihood: Any = None) -> Fit:
+    """A run that is kept in a folder, by `learn`, `Fit.save` or the command.
+
+    A model (or likelihood) that was given in Python cannot be kept there: give it again.
+    """
+    return Fit(Path(folder), model, likelihood)
+
+
+def _checked(folder: Path) -> Path:
+    """The run's last checkpoint, undamaged."""
+    if (file := files.latest_checkpoint(folder)) is None:
+        raise InputError(f"run: '{folder}' has learnt nothing yet; `consilience resume {folder}` carries it on")
+    check_arrays(file, read_header(file))
+    return file

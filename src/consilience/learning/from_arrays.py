@@ -1,0 +1,209 @@
+"""Learn from arrays: the same run as the command's, from ten lines of Python."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import numpy as np
+
+from consilience import experiments
+from consilience.data.arrays import as_archive, check_pair, numbered_or_numbers
+from consilience.described.networks import AnyNetwork, Matrix
+from consilience.described.settings import validate
+from consilience.errors import InputError, brief
+from consilience.experiments.learn.description import Config
+from consilience.files.whole import sha256_of
+from consilience.learning.fit import Fit
+from consilience.machine.runtime import keep_compiled_programs
+from consilience.models import Likelihood, Model
+from consilience.network import Network, from_networkx
+from consilience.runs import run
+from consilience.task.likelihoods import written
+from consilience.task.models import GivenModel
+from consilience.task.shares import ARRAYS
+
+Share = tuple[Any, Any]
+
+
+def learn(
+    model: Model | Any,
+    shares: Sequence[Share] | Mapping[str, Share],
+    network: Network | AnyNetwork | Any,
+    *,
+    rounds: int = 60,
+    seed: int = 0,
+    test: Share | None = None,
+    likelihood: Likelihood | str | None = None,
+    held_out: float | None = None,
+    alone: bool = False,
+    replicates: int = 1,
+    learner: Mapping[str, Any] | None = None,
+    folder: str | Path | None = None,
+    progress: bool | None = None,
+    **more: Any,
+) -> Fit:
+    """Let agents with private data learn one model over a network; returns what everybody learnt.
+
+    model: `mlp`, `cnn`, a `Model(init, apply)`, a Flax module (`nn.Module`), or an Equinox module.
+    shares: one pair (x, y) an agent, of any sizes, none included; or such pairs by the agents' names.
+    network: who hears whom: a `Network` (`ring(6)`, `star(8)`, …), a networkx graph, or a description that may change.
+    test: a pair (x, y) that is nobody's; without it everybody is judged by a fifth of its own rows (`held_out`).
+    likelihood: what is predicted: a value such as `Gaussian(noise=0.5)`, or "categorical", "bernoulli", "gaussian",
+    "poisson"; by default categorical for labels (text, whole numbers) and gaussian for floats.
+    learner: settings of the local update, e.g. `{"epochs": 10, "batch": 16}`; `more`: of the run, e.g. `record_every`.
+    folder: where the run is kept, for `load` and the command; without it, as long as the result lives.
+    An interrupted run with a folder is carried on by the same call.
+
+    >>> import numpy as np
+    >>> from consilience import mlp, ring
+    >>> x = np.random.default_rng(0).normal(size=(90, 2)).astype(np.float32)
+    >>> y = (x.sum(1) > 0).astype(int)
+    >>> fit = learn(mlp((2,), 2, hidden=()), [(x[i::3], y[i::3]) for i in range(3)], ring(3), rounds=4, progress=False)
+    >>> fit.predict(x[:5], agent=1).probabilities.shape
+    (5, 2)
+    """
+    kept = None if folder is not None else tempfile.TemporaryDirectory(prefix="consilience-")
+    place = Path(folder) if folder is not None else Path(kept.name) / "run"  # type: ignore[union-attr]
+    with tempfile.TemporaryDirectory(prefix="consilience-") as staged:
+        config, given = described(
+            model, shares, network, test, likelihood, Path(staged),
+            rounds=rounds, seed=seed, held_out=held_out, alone=alone, replicates=replicates,
+            learner=dict(learner or {}), **more,
+        )  # fmt: skip
+        if not (place / "config.toml").is_file():
+            run.begin(config, place, "consilience.learn")
+        elif _apart(run.opened(place)) != _apart(config):
+            raise InputError(f"folder: '{place}' holds another run; give it another folder")
+    keep_compiled_programs()
+    complete = lambda read: experiments.with_given(read, *given)  # noqa: E731
+    with _bar(config.rounds, progress) as on_round:
+        run.carry_on(place, on_round, complete=complete)
+    return Fit(place, *given, kept=kept)
+
+
+def described(
+    model: Any, shares: Any, network: Any, test: Any, likelihood: Any, staged: Path, **values: Any
+) -> tuple[Config, tuple[Any, Any]]:
+    """The description of what `learn` was given, and what of it cannot be written down."""
+    arrays, label_names = arrays_of(shares, test)
+    content = as_archive(arrays)
+    (staged / ARRAYS).write_bytes(content)
+    given_model, model_values = _model(model, arrays["x"].shape[1:])
+    given_likelihood, likelihood_values = _likelihood(likelihood, label_names, arrays["y"])
+    wanted = {
+        "experiment": "learn",
+        "shares": {"kind": "arrays", "sha256": sha256_of(content)},
+        "network": _network(network, len(arrays["sizes"])),
+        "model": model_values,
+        "likelihood": likelihood_values,
+        **{name: value for name, value in values.items() if value is not None},
+    }
+    config = experiments.lying_in(validate(Config, wanted), staged)
+    complete = experiments.with_given(config, given_model, given_likelihood)
+    assert isinstance(complete, Config)
+    return complete, (given_model, given_likelihood)
+
+
+def arrays_of(shares: Any, test: Any) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:
+    """All shares one after another, as they are kept, and the labels' names."""
+    named = dict(shares) if isinstance(shares, Mapping) else {f"agent {k}": pair for k, pair in enumerate(shares)}
+    if not named:
+        raise InputError("shares: must hold a pair (x, y) for at least one agent, got none")
+    pairs = {name: _pair(pair, f"shares[{brief(name)}]") for name, pair in named.items()}
+    some = [x for x, _ in pairs.values() if len(x)]
+    if not some:
+        raise InputError("shares: nobody has any data")
+    if test is not None:
+        pairs[TESTED] = _pair(test, "test")
+    for name, (x, _) in pairs.items():
+        if len(x) and (x.shape[1:] != some[0].shape[1:] or x.dtype != some[0].dtype):
+            raise InputError(
+                f"shares: inputs must be alike, got {some[0].dtype}{list(some[0].shape[1:])} and, of {brief(name)}, "
+                f"{x.dtype}{list(x.shape[1:])}"
+            )
+    y, label_names = numbered_or_numbers({name: pair[1] for name, pair in pairs.items()}, "shares")
+    arrays = {
+        "x": np.concatenate([pairs[name][0] for name in named if len(pairs[name][0])]),
+        "y": np.concatenate([y[name] for name in named]),
+        "sizes": np.array([len(y[name]) for name in named], np.int64),
+        "names": np.array(list(named), np.str_),
+        "labels": np.array(label_names, np.str_),
+    }
+    return arrays | ({} if test is None else {"x_test": pairs[TESTED][0], "y_test": y[TESTED]}), label_names
+
+
+TESTED = "\0test"  # no agent's name
+
+
+def _pair(pair: Any, where: str) -> tuple[np.ndarray, np.ndarray]:
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
+        raise InputError(f"{where}: must be a pair (x, y), got {brief(type(pair).__name__)}")
+    x, y = pair
+    return check_pair(x, y, where)
+
+
+def _model(model: Any, shape: tuple[int, ...]) -> tuple[Model | None, dict[str, Any]]:
+    """The model where it cannot be written down, and its description."""
+    from consilience.learning.frameworks import as_model
+
+    made = as_model(model, shape)
+    if made.described is not None:
+        return None, made.described
+    return made, GivenModel(parameters=made.size).model_dump()
+
+
+def _likelihood(likelihood: Any, label_names: tuple[str, ...], y: np.ndarray) -> tuple[Any, dict[str, Any]]:
+    if likelihood is None:
+        likelihood = "categorical" if label_names else "gaussian"
+    if isinstance(likelihood, str):
+        if likelihood == "gaussian" and not label_names:  # what the network need not learn
+            return None, {"kind": likelihood, "centre": float(y.mean()), "scale": float(y.std()) or 1.0}
+        if likelihood == "poisson" and not label_names:
+            return None, {"kind": likelihood, "centre": float(y.mean()) or 1.0}
+        return None, {"kind": likelihood}
+    return written(likelihood)
+
+
+def _network(network: Any, agents: int) -> Any:
+    if isinstance(network, nx.Graph):
+        network = from_networkx(network, weight=None)
+    if isinstance(network, Network):
+        if network.agents != agents:
+            raise InputError(f"network: must have an agent for each of the {agents} shares, got {network.agents}")
+        return Matrix(W=network.W.toarray().tolist()).model_dump(exclude_none=True)
+    if isinstance(network, AnyNetwork):
+        return network.model_dump(mode="json", exclude_none=True)
+    raise InputError(f"network: must be a Network, a networkx graph or a description, got {type(network).__name__}")
+
+
+def _apart(config: Any) -> dict[str, Any]:
+    """A description without what a place notes in it."""
+    values: dict[str, Any] = config.model_dump(mode="json", exclude={"files"}, exclude_none=True)
+    return values
+
+
+@contextmanager
+def _bar(rounds: int, wanted: bool | None) -> Iterator[Any]:
+    """A progress bar, in a terminal and in a notebook, unless it is not wanted."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    shown = (sys.stderr.isatty() or "ipykernel" in sys.modules) if wanted is None else wanted
+    parts = (BarColumn(), MofNCompleteColumn(), TextColumn("rounds  {task.fields[words]}", markup=False))
+    console = Console(stderr=True) if "ipykernel" not in sys.modules else None
+    with Progress(*parts, TimeElapsedColumn(), TimeRemainingColumn(), console=console, disable=not shown) as bar:
+        task = bar.add_task("", total=rounds, words="")
+        yield lambda done, words: bar.update(task, completed=done, words=words)
