@@ -1,6 +1,7 @@
 """The claims as the table of a document: `python -m consilience.paper.document results/paper docs/paper.md`.
 
-It replaces what stands between two marks in the document with what the runs kept in the folder tell; plays nothing.
+It replaces what stands between two marks in the document with what the runs kept in the folder tell, and writes the
+same claims for machines beside the folder (`results/paper.json`); plays nothing.
 """
 
 from __future__ import annotations
@@ -12,23 +13,29 @@ from pathlib import Path
 from consilience.errors import InputError
 from consilience.files.reading import reading
 from consilience.files.whole import write_atomically
-from consilience.paper.claims import as_markdown
+from consilience.paper.claims import Claim, as_markdown
 from consilience.paper.parts import PARTS
-from consilience.paper.reproduce import claims_of, due, kept, missing_of
+from consilience.paper.reproduce import claims_of, due, kept, missing_of, write_claims
 
 BEGIN, END = "<!-- claims: begin -->", "<!-- claims: end -->"
 
 
-def table(out: Path) -> str:
-    """Every claim whose runs are finished in a folder, and which runs are missing for the others."""
+def claims_in(out: Path) -> tuple[list[Claim], str]:
+    """Every claim whose runs are finished in a folder; from how many runs, and which are missing for the others."""
     planned = due(PARTS, out)
     runs = {one.play.name: kept(one) for one in planned if one.finished}
     missing = missing_of(PARTS, runs)
-    told = as_markdown(claims_of([part for part in PARTS if part.name not in missing], runs))
+    claims = claims_of([part for part in PARTS if part.name not in missing], runs)
     hours = sum(float(run.facts.get("hours", 0)) for run in runs.values())
     waiting = "".join(f"- {name}: {', '.join(f'`{play}`' for play in plays)}\n" for name, plays in missing.items())
     source = f"From {len(runs)} of {len(planned)} runs, which took {hours:.2f} hours."
-    return f"{told}\n{source}" + (f" Not told yet, for want of a run:\n\n{waiting}" if missing else "\n")
+    return claims, source + (f" Not told yet, for want of a run:\n\n{waiting}" if missing else "\n")
+
+
+def table(out: Path) -> str:
+    """The claims as a table, and what it was made from."""
+    claims, source = claims_in(out)
+    return f"{as_markdown(claims)}\n{source}"
 
 
 def filled(text: str, block: str) -> str:
@@ -45,13 +52,14 @@ def filled(text: str, block: str) -> str:
 
 
 def refresh(out: Path, document: Path) -> None:
-    """Write the claims that a folder tells into a document."""
+    """Write the claims that a folder tells into a document, and beside the folder, FOLDER.json, for machines."""
     if not out.is_dir():
         raise InputError(f"results: '{out}' must be a folder")
     block = table(out)
     with reading("document", document):
         text = filled(document.read_text(encoding="utf-8"), block)
     write_atomically(document, text.encode())
+    write_claims(out.with_name(f"{out.name}.json"), claims_in(out)[0])
 
 
 def main(words: Sequence[str]) -> int:

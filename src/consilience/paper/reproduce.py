@@ -51,6 +51,11 @@ class Findings(NamedTuple):
         return {"claims": [claim._asdict() for claim in self.claims], "missing": self.missing}
 
 
+def write_claims(file: Path, claims: Iterable[Claim]) -> None:
+    """The table for machines: a list of claims."""
+    write_atomically(file, f"{strict_json([claim._asdict() for claim in claims], indent=2)}\n".encode())
+
+
 def due(parts: Iterable[Part], out: Path, data_dir: Path | None = None) -> list[Due]:
     """The runs of these parts, each once, with how far they are."""
     if (out.exists() or out.is_symlink()) and not out.is_dir():
@@ -125,7 +130,7 @@ def tell(parts: Sequence[Part], out: Path) -> Findings:
     (out / FIGURES).mkdir(parents=True, exist_ok=True)
     drawn = [draw(runs, out / FIGURES) for part in complete for draw in part.drawings]
     found = Findings(claims_of(complete, runs), missing, drawn)
-    write_atomically(out / CLAIMS, f"{strict_json(found.values())}\n".encode())
+    write_claims(out / CLAIMS, found.claims)
     return found
 
 
