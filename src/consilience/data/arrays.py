@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from consilience.data.labels import numbered
-from consilience.errors import InputError, brief
+from consilience.errors import InputError, brief, printable
 from consilience.files.reading import reading
 from consilience.machine.memory import require
 
@@ -50,11 +50,27 @@ def check_pair(x: Any, y: Any, where: str) -> tuple[np.ndarray, np.ndarray]:
     >>> check_pair([[1, 2]], [0], "shares[0]")[0].dtype.name
     'float32'
     """
-    inputs, targets = check_inputs(x, where), np.asarray(y)
+    inputs, targets = check_inputs(x, where), as_text(np.asarray(y))
     if targets.ndim != 1 or len(targets) != len(inputs):
         shape = " × ".join(map(str, targets.shape)) or "a single value"
         raise InputError(f"{where}: y must hold {len(inputs)} targets, one for each row of x, got {shape}")
     return inputs, targets
+
+
+def check_alike(inputs: Mapping[str, np.ndarray], where: str) -> None:
+    """Refuse inputs of different shapes or kinds."""
+    first, *others = inputs.items()
+    for name, x in others:
+        if x.shape[1:] != first[1].shape[1:] or x.dtype != first[1].dtype:
+            one, other = (f"{brief(who)} has {each.dtype}{list(each.shape[1:])}" for who, each in (first, (name, x)))
+            raise InputError(f"{where}: inputs must be alike, {one}, {other}")
+
+
+def as_text(array: np.ndarray) -> np.ndarray:
+    """Text that was kept as Python objects, as data frames do, as text; anything else as it is."""
+    if array.dtype.kind == "O" and array.ndim == 1 and all(isinstance(each, str) for each in array):
+        return array.astype(np.str_)
+    return array
 
 
 def check_inputs(x: Any, where: str) -> np.ndarray:
@@ -74,8 +90,12 @@ def check_inputs(x: Any, where: str) -> np.ndarray:
     return kept
 
 
-def numbered_or_numbers(y: Mapping[str, np.ndarray], where: str) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:
+def numbered_or_numbers(
+    y: Mapping[str, np.ndarray], where: str, of_numbers: bool = False
+) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:
     """Targets of all agents: labels (text, booleans, whole numbers) are numbered together; floats stay numbers.
+
+    Where numbers are predicted (`of_numbers`), whole ones are numbers too: counts are.
 
     >>> numbered_or_numbers({"a": np.array(["x"]), "b": np.array(["y", "x"])}, "shares")[1]
     ('x', 'y')
@@ -83,15 +103,19 @@ def numbered_or_numbers(y: Mapping[str, np.ndarray], where: str) -> tuple[dict[s
     some = {name: np.asarray(each) for name, each in y.items() if len(each)}
     if not some:
         raise InputError(f"{where}: nobody has any data")
-    floats = [name for name, each in some.items() if each.dtype.kind == "f"]
+    floats = [name for name, each in some.items() if each.dtype.kind in ("fiu" if of_numbers else "f")]
     if floats and len(floats) < len(some):
         other = next(name for name in some if name not in floats)
         raise InputError(f"{where}: targets must be of one kind, {brief(floats[0])} has numbers, {brief(other)} labels")
     if floats:
         for name, each in some.items():
-            if not np.isfinite(each).all():
-                row = int((~np.isfinite(each)).argmax())
-                raise InputError(f"{where}.{name}: y[{row}] must be finite, got {each[row]}")
+            with np.errstate(over="ignore"):
+                fits = np.isfinite(each.astype(np.float32))
+            if not fits.all():
+                row = int(fits.argmin())
+                raise InputError(
+                    f"{where}.{printable(name)}: y[{row}] must be finite and below 3.4e38, got {each[row]}"
+                )
         return {name: np.asarray(each, np.float64) for name, each in y.items()}, ()
     together = np.concatenate(list(some.values()))
     codes, _, names = numbered(together, together[:0], lambda row: f"{where}: y[{row}]", lambda row: "")

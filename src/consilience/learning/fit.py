@@ -16,6 +16,7 @@ from consilience.beliefs import MeanField
 from consilience.data.arrays import check_inputs
 from consilience.errors import InputError, brief, suggestion
 from consilience.learners.packing import packing_of
+from consilience.learning.frameworks import as_model
 from consilience.learning.prediction import Prediction, predicted
 from consilience.runs import folder as files
 from consilience.runs import run
@@ -43,8 +44,10 @@ class Fit:
     def __init__(self, folder: Path, model: Any = None, likelihood: Any = None, kept: Any = None) -> None:
         self.folder = folder
         self._kept = kept  # a temporary folder, for as long as somebody has this
-        self.config = experiments.with_given(run.opened(folder), model, likelihood)
-        shares = files.shares(folder) if experiments.has_shares(self.config) else {}
+        config = run.opened(folder)
+        shares = files.shares(folder) if experiments.has_shares(config) else {}
+        made = None if model is None else as_model(model, tuple(shares.get("input_shape", ())))
+        self.config = experiments.with_given(config, made, likelihood)
         self.learnt: Learnt = experiments.learnt(self.config, shares)
         self.agents = self.learnt.names
         self._file = _checked(folder)
@@ -107,6 +110,8 @@ class Fit:
     ) -> Prediction:
         """What an agent predicts for new inputs: probabilities, or mean, sd and interval, and its doubt in two."""
         inputs = check_inputs(x, "x")
+        if samples is not None and samples < 1:
+            raise InputError(f"samples: must be at least 1, got {brief(samples)}")
         flat = self.flat_belief(agent, belief, **which)
         with jax.enable_x64(self.config.precision == "float64"):
             return predicted(

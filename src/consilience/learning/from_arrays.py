@@ -13,10 +13,11 @@ import networkx as nx
 import numpy as np
 
 from consilience import experiments
-from consilience.data.arrays import as_archive, check_pair, numbered_or_numbers
+from consilience.data.arrays import as_archive, check_alike, check_pair, numbered_or_numbers
 from consilience.described.networks import AnyNetwork, Matrix
 from consilience.described.settings import validate
 from consilience.errors import InputError, brief
+from consilience.experiments.learn.arms import check_outputs
 from consilience.experiments.learn.description import Config
 from consilience.files.whole import sha256_of
 from consilience.learning.fit import Fit
@@ -24,9 +25,11 @@ from consilience.machine.runtime import keep_compiled_programs
 from consilience.models import Likelihood, Model
 from consilience.network import Network, from_networkx
 from consilience.runs import run
+from consilience.runs.description import pinned
+from consilience.runs.folder import CONFIG
 from consilience.task.likelihoods import written
 from consilience.task.models import GivenModel
-from consilience.task.shares import ARRAYS
+from consilience.task.shares import ARRAYS, agent_name
 
 Share = tuple[Any, Any]
 
@@ -76,9 +79,11 @@ def learn(
             rounds=rounds, seed=seed, held_out=held_out, alone=alone, replicates=replicates,
             learner=dict(learner or {}), **more,
         )  # fmt: skip
-        if not (place / "config.toml").is_file():
+        if not (place / CONFIG).is_file():
+            if (place.exists() or place.is_symlink()) and (not place.is_dir() or any(place.iterdir())):
+                raise InputError(f"folder: '{place}' already exists and is no run's folder")
             run.begin(config, place, "consilience.learn")
-        elif _apart(run.opened(place)) != _apart(config):
+        elif _apart(run.opened(place)) != _apart(pinned(config)):
             raise InputError(f"folder: '{place}' holds another run; give it another folder")
     keep_compiled_programs()
     complete = lambda read: experiments.with_given(read, *given)  # noqa: E731
@@ -91,10 +96,12 @@ def described(
     model: Any, shares: Any, network: Any, test: Any, likelihood: Any, staged: Path, **values: Any
 ) -> tuple[Config, tuple[Any, Any]]:
     """The description of what `learn` was given, and what of it cannot be written down."""
-    arrays, label_names = arrays_of(shares, test)
+    kind = likelihood if isinstance(likelihood, str) else getattr(likelihood, "name", None)
+    arrays, label_names = arrays_of(shares, test, kind in OF_NUMBERS)
     content = as_archive(arrays)
     (staged / ARRAYS).write_bytes(content)
-    given_model, model_values = _model(model, arrays["x"].shape[1:])
+    shape = arrays["x"].shape[1:]
+    made, given_model, model_values = _model(model, shape)
     given_likelihood, likelihood_values = _likelihood(likelihood, label_names, arrays["y"])
     wanted = {
         "experiment": "learn",
@@ -107,30 +114,33 @@ def described(
     config = experiments.lying_in(validate(Config, wanted), staged)
     complete = experiments.with_given(config, given_model, given_likelihood)
     assert isinstance(complete, Config)
+    # What is written down of a model leaves out what the data says: it must say the same.
+    check_outputs(made, shape, complete.likelihood.build(label_names, None))
     return complete, (given_model, given_likelihood)
 
 
-def arrays_of(shares: Any, test: Any) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:
+def arrays_of(shares: Any, test: Any, of_numbers: bool = False) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:
     """All shares one after another, as they are kept, and the labels' names."""
-    named = dict(shares) if isinstance(shares, Mapping) else {f"agent {k}": pair for k, pair in enumerate(shares)}
+    if not isinstance(shares, Mapping | Sequence) or isinstance(shares, str):
+        raise InputError(f"shares: must be a list of pairs (x, y), or pairs by name, got {type(shares).__name__}")
+    named = _named(shares) if isinstance(shares, Mapping) else {f"agent {k}": pair for k, pair in enumerate(shares)}
     if not named:
         raise InputError("shares: must hold a pair (x, y) for at least one agent, got none")
     pairs = {name: _pair(pair, f"shares[{brief(name)}]") for name, pair in named.items()}
-    some = [x for x, _ in pairs.values() if len(x)]
-    if not some:
+    if not any(len(x) for x, _ in pairs.values()):
         raise InputError("shares: nobody has any data")
     if test is not None:
         pairs[TESTED] = _pair(test, "test")
-    for name, (x, _) in pairs.items():
-        if len(x) and (x.shape[1:] != some[0].shape[1:] or x.dtype != some[0].dtype):
-            raise InputError(
-                f"shares: inputs must be alike, got {some[0].dtype}{list(some[0].shape[1:])} and, of {brief(name)}, "
-                f"{x.dtype}{list(x.shape[1:])}"
-            )
-    y, label_names = numbered_or_numbers({name: pair[1] for name, pair in pairs.items()}, "shares")
+        if not len(pairs[TESTED][1]):
+            raise InputError("test: must have rows, got none")
+    check_alike({name: x for name, (x, _) in pairs.items() if len(x)}, "shares")
+    y, label_names = numbered_or_numbers({name: pair[1] for name, pair in pairs.items()}, "shares", of_numbers)
+    learnt = np.concatenate([y[name] for name in named])
+    if test is not None and label_names and (unknown := np.setdiff1d(y[TESTED], learnt)).size:
+        raise InputError(f"test: has a label that no share has, {brief(label_names[unknown[0]])}")
     arrays = {
         "x": np.concatenate([pairs[name][0] for name in named if len(pairs[name][0])]),
-        "y": np.concatenate([y[name] for name in named]),
+        "y": learnt,
         "sizes": np.array([len(y[name]) for name in named], np.int64),
         "names": np.array(list(named), np.str_),
         "labels": np.array(label_names, np.str_),
@@ -138,24 +148,41 @@ def arrays_of(shares: Any, test: Any) -> tuple[dict[str, np.ndarray], tuple[str,
     return arrays | ({} if test is None else {"x_test": pairs[TESTED][0], "y_test": y[TESTED]}), label_names
 
 
-TESTED = "\0test"  # no agent's name
+TESTED = "the test set "  # no agent's name: those do not end with a space
+OF_NUMBERS = ("gaussian", "poisson")
+
+
+def _named(shares: Mapping[Any, Any]) -> dict[str, Any]:
+    """Shares by the agents' names, which must be fit to be shown."""
+    named = {}
+    for key, pair in shares.items():
+        try:
+            name = agent_name(str(key))
+        except ValueError as error:
+            raise InputError(f"shares: {error}, got {brief(key)}") from None
+        if name in named:
+            raise InputError(f"shares: two agents are called {brief(name)}")
+        named[name] = pair
+    return named
 
 
 def _pair(pair: Any, where: str) -> tuple[np.ndarray, np.ndarray]:
     if not isinstance(pair, tuple | list) or len(pair) != 2:
         raise InputError(f"{where}: must be a pair (x, y), got {brief(type(pair).__name__)}")
     x, y = pair
+    if np.shape(x) == (0,) and np.shape(y) == (0,):  # nothing at all, whatever its shape would be
+        return np.zeros((0, 1), np.float32), np.zeros(0)
     return check_pair(x, y, where)
 
 
-def _model(model: Any, shape: tuple[int, ...]) -> tuple[Model | None, dict[str, Any]]:
-    """The model where it cannot be written down, and its description."""
+def _model(model: Any, shape: tuple[int, ...]) -> tuple[Model, Model | None, dict[str, Any]]:
+    """The model, the same where it cannot be written down, and its description."""
     from consilience.learning.frameworks import as_model
 
     made = as_model(model, shape)
     if made.described is not None:
-        return None, made.described
-    return made, GivenModel(parameters=made.size).model_dump()
+        return made, None, made.described
+    return made, made, GivenModel(parameters=made.size).model_dump()
 
 
 def _likelihood(likelihood: Any, label_names: tuple[str, ...], y: np.ndarray) -> tuple[Any, dict[str, Any]]:

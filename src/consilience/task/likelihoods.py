@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
+import numpy as np
 from pydantic import Field, PositiveFloat
 
 from consilience.described.fields import Described
@@ -14,7 +15,17 @@ from consilience.task.columns import Target
 LabelNames = tuple[str, ...]
 
 
-class OfLabels(Described):
+class LikelihoodDescribed(Described):
+    """What every one is asked: whether whole numbers are numbers to it, not labels, and which targets it refuses."""
+
+    of_numbers: ClassVar[bool] = False
+
+    def refuses(self, targets: np.ndarray) -> str | None:
+        """The rule that some target breaks, if any."""
+        return None
+
+
+class OfLabels(LikelihoodDescribed):
     """Of a class."""
 
     kind: Literal["categorical"] = "categorical"
@@ -24,7 +35,7 @@ class OfLabels(Described):
         return Categorical(_labels(labels, self.kind))
 
 
-class OfTwoLabels(Described):
+class OfTwoLabels(LikelihoodDescribed):
     """Of one of two classes: one output, the log odds of the second."""
 
     kind: Literal["bernoulli"] = "bernoulli"
@@ -36,9 +47,10 @@ class OfTwoLabels(Described):
         return Bernoulli(labels)
 
 
-class OfNumbers(Described):
+class OfNumbers(LikelihoodDescribed):
     """Of a number, with Gaussian noise."""
 
+    of_numbers: ClassVar[bool] = True
     kind: Literal["gaussian"] = "gaussian"
     noise: PositiveFloat | None = Field(
         None, description="its standard deviation, in the target's units, where it is known; else it is learnt"
@@ -53,9 +65,10 @@ class OfNumbers(Described):
         return Gaussian(self.noise, centre, scale)
 
 
-class OfCounts(Described):
+class OfCounts(LikelihoodDescribed):
     """Of a count."""
 
+    of_numbers: ClassVar[bool] = True
     kind: Literal["poisson"] = "poisson"
     centre: PositiveFloat = Field(1.0, description="the rate that an output of 0 stands for, say the mean count")
     most: int = Field(1000, ge=1, le=10**6, description="the largest count that the CRPS looks at")
@@ -67,8 +80,13 @@ class OfCounts(Described):
             raise InputError("likelihood: poisson is for counts; say counts = true of the target's column")
         return Poisson(self.centre, self.most)
 
+    def refuses(self, targets: np.ndarray) -> str | None:
+        """Counts are whole numbers from 0 on."""
+        wrong = (targets < 0) | (targets != np.floor(targets))
+        return f"poisson is for counts, whole numbers from 0 on, one is {targets[wrong][0]:g}" if wrong.any() else None
 
-class GivenLikelihood(Described):
+
+class GivenLikelihood(LikelihoodDescribed):
     """One that was handed over in Python and cannot be written down."""
 
     kind: Literal["given"] = "given"
@@ -78,8 +96,10 @@ class GivenLikelihood(Described):
 
     def build(self, labels: LabelNames, target: Target | None) -> Likelihood:
         """As it was given."""
-        if self.likelihood is None:
-            raise InputError("likelihood: was given in Python; give it again: cs.load(folder, likelihood=…)")
+        if not isinstance(self.likelihood, Likelihood):
+            raise InputError(
+                "likelihood: was given in Python; give it again: cs.load(folder, likelihood=…), or the same cs.learn(…)"
+            )
         given: Likelihood = self.likelihood
         return given
 

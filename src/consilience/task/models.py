@@ -43,10 +43,13 @@ class GivenModel(Described):
 
     def build(self, shape: tuple[int, ...], outputs: int) -> Model:
         """As it was given."""
-        if self.network is None:
-            raise InputError("model: was given in Python; give it again: cs.load(folder, model=…)")
-        given: Model = self.network
-        return given
+        if not isinstance(self.network, Model):
+            raise InputError(
+                "model: was given in Python; give it again: cs.load(folder, model=…), or the same cs.learn(…)"
+            )
+        if self.network.size != self.parameters:
+            raise InputError(f"model: must have {self.parameters} parameters, as the run's, got {self.network.size}")
+        return self.network
 
 
 ModelConfig = Annotated[Mlp | Cnn, Field(discriminator="kind")]

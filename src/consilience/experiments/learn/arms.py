@@ -16,7 +16,7 @@ from consilience.data import Partition
 from consilience.data.arrays import numbered_or_numbers, read_arrays
 from consilience.data.tables import read_rows
 from consilience.engines.arm import Arm, Metrics, Progress
-from consilience.errors import InputError
+from consilience.errors import InputError, brief, printable
 from consilience.experiments.learn.description import Config
 from consilience.machine.memory import require
 from consilience.models import Likelihood, Model
@@ -48,21 +48,26 @@ def setting_of(config: Config) -> Setting:
         check(network)
     if not isinstance(schedule, Network):
         check_union(schedule, config.rounds)
-    held = tested(config, config.shares.read(config.columns, config.beside))
+    held = tested(config, config.shares.read(config.columns, config.beside, config.likelihood.of_numbers))
     agents = network.agents
     if held.names and len(held.names) != agents:
         raise InputError(f"network: must have an agent for each of the {len(held.names)} shares, got {agents} agents")
     names = held.names or network.names or tuple(f"agent {number}" for number in range(agents))
     _, answer = predicted(config.columns) if config.columns is not None else ("", None)
     likelihood = config.likelihood.build(held.label_names, answer if isinstance(answer, Target) else None)
+    _check_targets(config, held)
     given = config.model.build(held.inputs.shape[1:], likelihood.outputs)
-    _check_outputs(given, held, likelihood)
+    check_outputs(given, held.inputs.shape[1:], likelihood)
     model = likelihood.model(given)
     require(12 * float(min(model.size, 10**300)), f"model: {float(min(model.size, 10**300)):.3g} parameters")
     if held.test is None and config.kept_back(False) == 0:
         raise InputError("held_out: there is no test file, so agents must be judged by rows of their own; got 0")
     parts = {seed: _parted(config, held, agents, seed) for seed in config.seeds()}
     keep = config.kept_back(held.test is not None) > 0
+    if held.test is None and any(not kept.sizes().any() for _, kept in parts.values()):
+        raise InputError(
+            "held_out: nobody has a row to spare, so agents can be judged only by a test file; there is none"
+        )
     test_inputs, test_targets = held.test or (None, None)
     task = Task(
         lambda: Examples(held.inputs, held.targets, test_inputs, test_targets),
@@ -77,14 +82,21 @@ def setting_of(config: Config) -> Setting:
     return Setting(held, task, names)
 
 
-def _check_outputs(model: Model, held: Held, likelihood: Likelihood) -> None:
+def _check_targets(config: Config, held: Held) -> None:
+    """What is learnt from, and what is predicted of a test set, must be what the likelihood is of."""
+    for where, targets in (("shares", held.targets), ("test", held.test[1] if held.test is not None else [])):
+        if rule := config.likelihood.refuses(np.asarray(targets)):
+            raise InputError(f"{where}: {rule}")
+
+
+def check_outputs(model: Model, shape: tuple[int, ...], likelihood: Likelihood) -> None:
     """A model must take such inputs and give the outputs that the likelihood reads."""
-    example = jax.ShapeDtypeStruct((2, *held.inputs.shape[1:]), jnp.result_type(float))
+    example = jax.ShapeDtypeStruct((2, *shape), jnp.result_type(float))
     try:
         outputs = jax.eval_shape(model.apply, jax.eval_shape(model.init, jax.random.key(0)), example)
     except (TypeError, ValueError) as error:
         said = str(error).strip().splitlines()[0][:120]
-        raise InputError(f"model: does not take inputs of shape {held.inputs.shape[1:]}: {said}") from None
+        raise InputError(f"model: does not take inputs of shape {shape}: {printable(said)}") from None
     if outputs.shape != (2, likelihood.outputs):
         got = " × ".join(map(str, outputs.shape[1:])) or "none"
         wanted = f"{likelihood.outputs} for {likelihood.name}"
@@ -100,10 +112,14 @@ def tested(config: Config, held: Held) -> Held:
         assert rows.targets is not None
         return held._replace(test=(rows.inputs, rows.targets))
     found = read_arrays("test", config.test, ("x", "y"))
-    y, names = numbered_or_numbers({"test": found["y"]}, "test")
-    if bool(names) != bool(held.label_names) or (unknown := set(names) - set(held.label_names)):
-        what = f"has labels that no share has: {', '.join(sorted(unknown))[:60]}" if names else "has no labels"
-        raise InputError(f"test: '{config.test}' {what}")
+    if not len(found["y"]):
+        raise InputError(f"test: '{config.test}' must have rows, got none")
+    y, names = numbered_or_numbers({"test": found["y"]}, "test", config.likelihood.of_numbers)
+    if bool(names) != bool(held.label_names):
+        kinds = ("labels", "numbers") if names else ("numbers", "labels")
+        raise InputError(f"test: '{config.test}' has {kinds[0]} to predict, the shares have {kinds[1]}")
+    if unknown := sorted(set(names) - set(held.label_names)):
+        raise InputError(f"test: '{config.test}' has a label that no share has, {brief(unknown[0])}")
     if found["x"].shape[1:] != held.inputs.shape[1:] or found["x"].dtype != held.inputs.dtype:
         raise InputError(f"test: '{config.test}' must have inputs like the shares', {held.inputs.shape[1:]}")
     numbers = np.array([held.label_names.index(name) for name in names], np.int32)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field, PositiveFloat
+from pydantic.json_schema import SkipJsonSchema
 
 from consilience.described.fields import naming
 from consilience.described.networks import NetworkConfig, Ring
@@ -55,7 +56,7 @@ class Config(RunConfig):
     samples: int = Field(32, ge=1, description="L: Monte Carlo draws for predictions")
     same_start: bool = Field(False, description="all repetitions begin with the weights of the first seed")
     columns: Columns | None = Field(None, description="what the columns of tables mean")
-    beside: Any = Field(None, exclude=True, description="where the description lies")  # not part of it
+    beside: SkipJsonSchema[Path | None] = Field(None, exclude=True, description="where it lies")  # not part of it
 
     def carried(self) -> dict[str, bytes]:
         """The arrays, where these are all that there is of the data."""
