@@ -139,9 +139,11 @@ def draw(learner: LearnerConfig, steps: int, data: Shared, key: PRNGKeyArray, nu
     """E epochs of minibatches, without replacement within an epoch: an agent's own number of steps, or all the same."""
     size, an_epoch = data.held.size[number], data.an_epoch[number]
     # Somebody else may have longer epochs than this share allows: those places are not looked at.
-    places = jnp.minimum(jnp.arange(steps // learner.epochs * learner.batch), size - 1)
+    # Nothing cannot be shuffled, it would take for ever: who has no data draws a row that it does not use.
+    held = jnp.maximum(size, 1)
+    places = jnp.minimum(jnp.arange(steps // learner.epochs * learner.batch), held - 1)
     epochs = jax.random.split(agent_key(key, number), learner.epochs)
-    shuffles = jax.vmap(lambda own: shuffled(own, places, size))(epochs)
+    shuffles = jax.vmap(lambda own: shuffled(own, places, held))(epochs)
     own = learner.steps == "own"
     epoch, step = jnp.divmod(jnp.arange(steps), jnp.maximum(an_epoch, 1))
     # k steps share n examples: the first n mod k have one more than the others.
