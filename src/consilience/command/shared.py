@@ -27,7 +27,11 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document an
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors (and what --json asks for).")]
 Settings = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Change a field, e.g. --set rounds=50 --set network.kind=ring."),
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Change a field, e.g. --set rounds=50 --set learner.batch=20; `consilience config EXPERIMENT` names them.",
+    ),
 ]
 
 

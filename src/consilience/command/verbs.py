@@ -138,16 +138,24 @@ def config(
     settings: Settings = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print an experiment's whole configuration as TOML, to change and run: consilience run my.toml."""
-    from consilience.described.settings import to_toml
-    from consilience.experiments import load
+    """Print an experiment's whole configuration as TOML, to change and run: consilience run my.toml.
 
-    loaded = load(experiment, settings or [])
+    Comments say what its fields mean. Of `learn`, whose data is yours, it is an example with files that are not there.
+    """
+    from consilience.described.commented import commented_toml
+    from consilience.described.settings import to_toml
+    from consilience.experiments import example
+
+    loaded = example(experiment, settings or [])
     if as_json:
         print_json(loaded.model_dump(mode="json", exclude_none=True))
     else:
-        text = to_toml(loaded)
-        text.encode(sys.stdout.encoding)  # a letter that is lacking here must not become another one
+        text = commented_toml(loaded)
+        try:
+            text.encode(sys.stdout.encoding)
+        except UnicodeEncodeError:  # σ and … are only in the comments, most often
+            text = to_toml(loaded)
+            text.encode(sys.stdout.encoding)  # a letter that is lacking here must not become another one
         sys.stdout.write(text)
 
 

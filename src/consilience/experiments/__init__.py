@@ -127,6 +127,12 @@ def load(source: str, settings: Iterable[str] = ()) -> RunConfig:
     return lying_in(config, Path(source).parent) if from_file else config
 
 
+def example(source: str, settings: Iterable[str] = ()) -> RunConfig:
+    """A description to look at: the one that is named, with an example where only the user's own data can say more."""
+    values = getattr(part_of(source, "description"), "EXAMPLE", {}) if source in EXPERIMENTS else {}
+    return described({"experiment": source, **values}, settings) if values else load(source, settings)
+
+
 def lying_in(config: RunConfig, folder: Path) -> RunConfig:
     """The description, knowing where it lies, where it has something beside it there."""
     return config.model_copy(update={"beside": folder}) if "beside" in type(config).model_fields else config

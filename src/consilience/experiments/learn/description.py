@@ -67,3 +67,15 @@ class Config(RunConfig):
     def kept_back(self, tested: bool) -> float:
         """The share of its rows that each agent is judged by."""
         return (0.0 if tested else KEPT_BACK) if self.held_out is None else self.held_out
+
+
+# What only a user can say, to look at: `consilience new` writes it from files.
+EXAMPLE = {
+    "shares": {"kind": "files", "files": {"north": "north.csv", "south": "south.csv"}},
+    "network": {"kind": "ring", "agents": 2},
+    "columns": {
+        "age": {"kind": "number", "unit": "years", "low": 0, "high": 120, "centre": 50, "scale": 15},
+        "sex": {"kind": "category", "levels": ["female", "male"]},
+        "outcome": {"kind": "label", "levels": ["well", "ill"]},
+    },
+}
