@@ -15,6 +15,7 @@ from consilience.command.new import new
 from consilience.command.paper import reproduce
 from consilience.command.play import DataDir, play, prepare, show_summary
 from consilience.command.shared import AsJson, Quiet, Settings, complaints, print_json, say, show
+from consilience.command.use import coefficients, compare, export, predict
 from consilience.engines.hosts import Meeting
 from consilience.machine.stopping import unwinding
 
@@ -230,6 +231,10 @@ def theory(
 
 app.command()(reproduce)
 app.command()(new)
+app.command()(predict)
+app.command()(coefficients)
+app.command()(export)
+app.command()(compare)
 
 
 @app.command()

@@ -100,6 +100,13 @@ def summarise(config: RunConfig, record: Record) -> dict[str, Any]:
     return summary
 
 
+def compared(config: RunConfig, record: Record) -> dict[str, str]:
+    """The scores by which runs are compared, each with its column of the record; none where there are none."""
+    of = getattr(part_of(config.experiment, "summary"), "compared", None)
+    found: dict[str, str] = {} if of is None else of(record)
+    return found
+
+
 def table(summary: dict[str, Any]) -> Table:
     """A run's summary for a terminal."""
     made: Table = part_of(summary["experiment"], "summary").table(summary)

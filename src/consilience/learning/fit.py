@@ -17,6 +17,10 @@ from consilience.data.arrays import check_inputs
 from consilience.errors import InputError, brief, suggestion
 from consilience.learners.packing import packing_of
 from consilience.learning.frameworks import as_model
+from consilience.learning import export
+from consilience.learning.coefficients import Coefficients, check_linear, coefficients_of
+from consilience.learning.export import Exported
+from consilience.learning.inputs import read_inputs
 from consilience.learning.prediction import Prediction, predicted
 from consilience.runs import folder as files
 from consilience.runs import run
@@ -90,33 +94,54 @@ class Fit:
         row = seeds.index(repetition), self.number(agent)
         with safe_open(self._file, framework="numpy") as arrays:
             parts = [arrays.get_slice(f"['{name}'].{place}.{part}")[row] for part in MeanField._fields]
-        return MeanField(*(jnp.asarray(np.asarray(part).reshape(-1)) for part in parts))
+        with jax.enable_x64(self.config.precision == "float64"):
+            return MeanField(*(jnp.asarray(np.asarray(part).reshape(-1)) for part in parts))
 
     def belief(self, agent: int | str = 0, belief: Which = "pooled", **which: Any) -> Belief:
         """An agent's posterior: means and standard deviations in the model's own tree."""
         flat = self.flat_belief(agent, belief, **which)
         packing = packing_of(jax.eval_shape(self.learnt.model.init, jax.random.key(0)))
-        mean, sd = (packing.unpack(packing.split(v)) for v in (flat.mean, 1 / jnp.sqrt(flat.precision)))
-        return Belief(jax.tree.map(np.asarray, mean), jax.tree.map(np.asarray, sd))
+        with jax.enable_x64(self.config.precision == "float64"):
+            mean, sd = (packing.unpack(packing.split(v)) for v in (flat.mean, 1 / jnp.sqrt(flat.precision)))
+            return Belief(jax.tree.map(np.asarray, mean), jax.tree.map(np.asarray, sd))
 
     def predict(
         self,
         x: Any,
         agent: int | str = 0,
         level: float = 0.9,
-        belief: Which = "pooled",
+        belief: Which | Exported = "pooled",
         samples: int | None = None,
         **which: Any,
     ) -> Prediction:
-        """What an agent predicts for new inputs: probabilities, or mean, sd and interval, and its doubt in two."""
+        """What an agent predicts for new inputs: probabilities, or mean, sd and interval, and its doubt in two.
+
+        `belief` may be one that was exported (`learning.export.read(file)`); it must be of this run's model.
+        """
         inputs = check_inputs(x, "x")
         if samples is not None and samples < 1:
             raise InputError(f"samples: must be at least 1, got {brief(samples)}")
-        flat = self.flat_belief(agent, belief, **which)
+        exported = isinstance(belief, Exported)
+        flat = belief.belief_of(self) if exported else self.flat_belief(agent, belief, **which)
         with jax.enable_x64(self.config.precision == "float64"):
             return predicted(
                 self.learnt, flat, inputs, samples or max(getattr(self.config, "samples", 0), 32), level=level
             )
+
+    def coefficients(
+        self, agent: int | str = 0, level: float = 0.95, belief: Which = "pooled", **which: Any
+    ) -> Coefficients:
+        """Coefficients of a model without hidden layers, in the units of the data: `to_pandas()` shows them."""
+        check_linear(self.config)
+        return coefficients_of(self, *self.belief(agent, belief, **which), level=level)
+
+    def export(self, file: str | Path, agent: int | str = 0, belief: Which = "pooled", force: bool = False) -> Path:
+        """Write an agent's belief to a safetensors file, for other programs: see docs/export.md."""
+        return export.write(self, file, agent, belief, force)
+
+    def read_inputs(self, file: str | Path, field: str = "file") -> np.ndarray:
+        """New inputs from a table with the run's columns, or `x` of an .npz archive; checked as in learning."""
+        return read_inputs(self.learnt, Path(file), getattr(getattr(self.config, "shares", None), "owner", None), field)
 
     def summary(self) -> dict[str, Any]:
         """Print everybody's scores as a table; returns them."""

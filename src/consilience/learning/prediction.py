@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -14,6 +15,10 @@ from jaxtyping import Array, PRNGKeyArray
 
 from consilience.beliefs import MeanField
 from consilience.errors import InputError
+from consilience.models.likelihoods import Bernoulli, Categorical
+from consilience.models.likelihoods.categorical import mean_over_draws_at_once
+from consilience.models.likelihoods.draws import WEIGHTS
+from consilience.models.likelihoods.likelihood import require_level
 from consilience.task.learnt import Learnt
 from consilience.task.task import flat_apply
 
@@ -65,23 +70,35 @@ class Prediction:
 def predicted(
     learnt: Learnt, belief: MeanField, inputs: np.ndarray, samples: int, seed: int = 0, level: float = 0.9
 ) -> Prediction:
-    """What a belief predicts, by Monte Carlo over draws of the parameters, a piece of the rows at a time."""
+    """What a belief predicts, by Monte Carlo over draws of the parameters: pieces of the rows, spread over the devices."""
     if inputs.shape[1:] != learnt.shape:
         raise InputError(f"inputs: must have the shape {learnt.shape} each, got {inputs.shape[1:]}")
-    parts: list[dict[str, np.ndarray]] = []
+    if not len(inputs):
+        raise InputError("inputs: must have at least one row, got none")
+    require_level(level)
+    begins = range(0, len(inputs), PIECE)
+    devices = jax.local_devices()[: len(begins)]
     predict = jax.jit(partial(_predictive, learnt, samples))
-    for begin in range(0, len(inputs), PIECE):
+    wide = bool(jax.config.read("jax_enable_x64"))  # of this thread
+
+    def of_piece(begin: int) -> dict[str, np.ndarray]:
         piece = inputs[begin : begin + PIECE]
         spare = min(PIECE, len(inputs)) - len(piece)  # one shape, one program
         filled = np.concatenate([piece, np.zeros((spare, *piece.shape[1:]), piece.dtype)]) if spare else piece
-        found = predict(belief, jnp.asarray(filled), jax.random.key(seed))
-        parts.append({k: v[: len(piece)] for k, v in learnt.likelihood.told(found, level).items()})
-    if not parts:
-        raise InputError("inputs: must have at least one row, got none")
+        with jax.enable_x64(wide):
+            given = belief, filled, jax.random.key(seed)
+            found = predict(*jax.device_put(given, devices[begin // PIECE % len(devices)]))
+            return {name: column[: len(piece)] for name, column in learnt.likelihood.told(found, level).items()}
+
+    with ThreadPoolExecutor(len(devices)) as beside:  # a device computes for one thread at a time
+        parts = list(beside.map(of_piece, begins))
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     return Prediction(columns, learnt.label_names, level)
 
 
 def _predictive(learnt: Learnt, samples: int, belief: MeanField, inputs: Array, key: PRNGKeyArray) -> Any:
     scaled = inputs / 255.0 if inputs.dtype == jnp.uint8 else inputs
-    return learnt.likelihood.predictive(flat_apply(learnt.model), belief, scaled, key, samples)
+    apply, likelihood = flat_apply(learnt.model), learnt.likelihood
+    if isinstance(likelihood, Categorical | Bernoulli) and samples * belief.precision.size <= WEIGHTS:
+        return mean_over_draws_at_once(likelihood.probabilities, apply, belief, scaled, key, samples)
+    return likelihood.predictive(apply, belief, scaled, key, samples)

@@ -52,6 +52,12 @@ def summarise(config: Config, record: Record) -> dict[str, Any]:
     }
 
 
+def compared(record: Record) -> dict[str, str]:
+    """Accuracy of what agents publish and of what they have pooled, and how sure they are."""
+    names = ("accuracy", "pooled_accuracy", "nll", "brier", "ece")
+    return {name.replace("_", " "): name for name in names if name in record.columns}
+
+
 def table(summary: dict[str, Any]) -> Table:
     """A row for each network or arm."""
     keys = ["average_accuracy", "center_accuracy", "edge_accuracy", "pooled_accuracy"]

@@ -65,6 +65,12 @@ def _mean(values: np.ndarray) -> float | None:
     return float(values.mean()) if values.size else None
 
 
+def compared(record: Record) -> dict[str, str]:
+    """What agents predict with, judged by the test set or by rows of their own."""
+    where = judged_by(record)
+    return {f"{where.replace('_', '-')} {name}": f"pooled_{where}_{name}" for name in scores_of(record, where)}
+
+
 def table(summary: dict[str, Any]) -> Table:
     """A row for each agent, and the average; where they also learnt alone, that beside it."""
     together = summary["arms"][TOGETHER]

@@ -43,6 +43,11 @@ def summarise(config: Config, record: Record) -> dict[str, Any]:
     }
 
 
+def compared(record: Record) -> dict[str, str]:
+    """How far agents are from the data and from the truth."""
+    return {"MSE": "mse", "distance": "distance"}
+
+
 def table(summary: dict[str, Any]) -> Table:
     """A row for each network or arm."""
     columns = ["", "MSE", "over central", "distance to θ*", "slowest rate", "predicted"]

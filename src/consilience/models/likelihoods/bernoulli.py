@@ -47,9 +47,13 @@ class Bernoulli:
         """log P(y) of each example's label."""
         return jax.nn.log_sigmoid(jnp.where(targets == 1, 1, -1) * outputs[:, 0])
 
+    def probabilities(self, outputs: Float[Array, "examples 1"]) -> Float[Array, "examples 2"]:
+        """Of both labels."""
+        return jnp.concatenate([jax.nn.sigmoid(-outputs), jax.nn.sigmoid(outputs)], axis=-1)
+
     def predictive(self, apply: Apply, belief: Any, inputs: Array, key: PRNGKeyArray, samples: int) -> Predictive:
         """The probabilities of both labels."""
-        return mean_over_draws(_both, apply, belief, inputs, key, samples)
+        return mean_over_draws(self.probabilities, apply, belief, inputs, key, samples)
 
     def scores(
         self, predicted: Predictive, targets: Int[Array, "examples"], weights: Float[Array, "examples"] | None = None
@@ -60,7 +64,3 @@ class Bernoulli:
     def told(self, predicted: Predictive, level: float = 0.9) -> Told:
         """As for any labels."""
         return told_of_labels(predicted, self.label_names)
-
-
-def _both(outputs: Float[Array, "examples 1"]) -> Float[Array, "examples 2"]:
-    return jnp.concatenate([jax.nn.sigmoid(-outputs), jax.nn.sigmoid(outputs)], axis=-1)

@@ -12,10 +12,13 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from consilience.errors import InputError, brief
-from consilience.models.likelihoods.draws import outputs_of
+from consilience.models.likelihoods.draws import by_chunks, outputs_of
 from consilience.models.likelihoods.likelihood import Apply, Told
 from consilience.models.networks import Model
 from consilience.models.scores import TINY, average, calibration_error, entropy
+
+
+AT_ONCE = 100  # examples whose outputs, of all draws, stay in a core's cache
 
 
 class Predictive(NamedTuple):
@@ -56,9 +59,13 @@ class Categorical:
         """log Softmax(y, f(x)) of each example's label."""
         return log_likelihood(outputs, targets)
 
+    def probabilities(self, outputs: Float[Array, "examples labels"]) -> Float[Array, "examples labels"]:
+        """Softmax(y, f(x)) of every label."""
+        return jax.nn.softmax(outputs)
+
     def predictive(self, apply: Apply, belief: Any, inputs: Array, key: PRNGKeyArray, samples: int) -> Predictive:
         """P(y) = (1/L) Σ_k Softmax(y, f_θk(x)) with θ_k drawn from the belief (Sec. 4.2)."""
-        return mean_over_draws(jax.nn.softmax, apply, belief, inputs, key, samples)
+        return mean_over_draws(self.probabilities, apply, belief, inputs, key, samples)
 
     def scores(
         self, predicted: Predictive, targets: Int[Array, "examples"], weights: Float[Array, "examples"] | None = None
@@ -98,6 +105,25 @@ def mean_over_draws(
     total, _ = jax.lax.scan(add, zero, jax.random.split(key, samples))
     mean: Predictive = jax.tree.map(lambda x: x / samples, total)
     return mean
+
+
+def mean_over_draws_at_once(
+    probabilities_of: Callable[[Float[Array, "examples outputs"]], Float[Array, "examples labels"]],
+    apply: Apply,
+    belief: Any,
+    inputs: Array,
+    key: PRNGKeyArray,
+    samples: int,
+) -> Predictive:
+    """The same, up to rounding, with all draws of a small model as one matrix: half the time for many examples."""
+    drawn = jax.vmap(lambda own: belief.sample(own, 1)[0])(jax.random.split(key, samples))
+
+    def of_chunk(chunk: Array) -> Predictive:
+        probabilities = jax.vmap(lambda weights: probabilities_of(apply(weights, chunk)))(drawn)
+        return Predictive(probabilities.mean(0), entropy(probabilities).mean(0))
+
+    found: Predictive = by_chunks(of_chunk, inputs, AT_ONCE)
+    return found
 
 
 def label_scores(

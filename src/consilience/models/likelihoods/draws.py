@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -20,6 +21,12 @@ def outputs_of(
     """f_θ(x) of every example."""
     outputs: Array = jax.lax.map(lambda chunk: apply(weights, chunk), _in_chunks(inputs))
     return outputs.reshape(-1, outputs.shape[-1])[: inputs.shape[0]]
+
+
+def by_chunks(of_chunk: Callable[[Array], Any], inputs: Shaped[Array, "examples *shape"], size: int) -> Any:
+    """A function of a few examples, for all of them: arrays with a row for each."""
+    found = jax.lax.map(of_chunk, _in_chunks(inputs, size))
+    return jax.tree.map(lambda part: part.reshape(-1, *part.shape[2:])[: inputs.shape[0]], found)
 
 
 def draws_of(
@@ -41,10 +48,10 @@ def draws_of(
     return jnp.moveaxis(drawn, 0, 1)
 
 
-def _in_chunks(inputs: Shaped[Array, "examples *shape"]) -> Shaped[Array, "chunks chunk *shape"]:
+def _in_chunks(inputs: Shaped[Array, "examples *shape"], most: int = CHUNK) -> Shaped[Array, "chunks chunk *shape"]:
     """Inputs in pieces whose hidden layers stay in a core's cache, the last one filled up with zeros."""
     examples = inputs.shape[0]
-    size = min(examples, CHUNK)
+    size = min(examples, most)
     spare = -examples % size
     padded = jnp.concatenate([inputs, jnp.zeros((spare, *inputs.shape[1:]), inputs.dtype)]) if spare else inputs
     return padded.reshape(-1, size, *inputs.shape[1:])
