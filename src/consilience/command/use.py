@@ -95,7 +95,7 @@ def export(
     out: Annotated[Path, typer.Option(metavar="FILE", help="The .safetensors file that is written.")],
     agent: Agent = "0",
     belief: Annotated[
-        str, typer.Option(metavar="pooled|own", help="Having heard the others, or published.")
+        str, typer.Option(metavar="pooled|own", help="What it holds having heard the others, or published.")
     ] = "pooled",
     force: Force = False,
     as_json: AsJson = False,
@@ -130,7 +130,8 @@ def coefficients(
 ) -> None:
     """Print the coefficients of a model without hidden layers in the units of the data, with 95 % intervals.
 
-    Where the run also let agents learn alone (--set alone=true), what each then found is beside it.
+    Where the run also let agents learn alone (--set alone=true), what each then found is beside it. Intervals are the
+    belief's: weights are independent in it, and data used again in every round counts again.
     """
     prepare()
     with unwinding(), paths_given():
@@ -182,6 +183,7 @@ def _show_coefficients(found: Any, alone: dict[str, Any], who: str) -> None:
         row += [f"{own.columns['mean'][k]:.3g} ± {own.columns['sd'][k]:.2g}" for own in beside.values()]
         rows.append(row)
     show(table(heads, rows, f"What {who} holds, having heard the others, of the {found.of}"), whole=True)
+    say("intervals are the belief's own; as a rule they are narrower than a regression on all the data would give")
     if not alone:
         say("what agents find alone is not there; `consilience run … --set alone=true` adds it")
     elif len(alone) > len(beside):
@@ -207,8 +209,7 @@ def compare(
             return None if score is None else score.value
         return f"{shown(score.value)} ± {score.standard_error:.2g}"
 
-    rows = [["rounds", *found.rounds]] if len(set(found.rounds)) > 1 else []
-    rows += [
+    rows = [
         [field, *(value if value is None or isinstance(value, bool | int | float) else _short(value) for value in row)]
         for field, row in found.differences.items()
     ]

@@ -1,7 +1,10 @@
 """Coefficients of a model without hidden layers, in the units of the data: a line each, with how sure they are.
 
-With inputs z_k = (x_k − m_k) / s_k a layer gives f = b + Σ_k w_k z_k, which is β_0 + Σ_k β_k x_k for β_k = w_k / s_k and
-β_0 = b − Σ_k w_k m_k / s_k. All of it is linear in the weights, so what is believed of β is Gaussian, too.
+With inputs z_k = (x_k − m_k) / s_k a layer gives f = b + Σ_k w_k z_k, which is β_0 + Σ_k β_k x_k for β_k = w_k / s_k
+and β_0 = b − Σ_k w_k m_k / s_k. All of it is linear in the weights, so what is believed of β is Gaussian, too.
+
+How sure they are is what the agent believes: weights are independent in it, and data that is used again in every round
+counts again. So an interval is as a rule narrower than the one that a regression on all the data would give.
 """
 
 from __future__ import annotations
@@ -36,7 +39,7 @@ class Coefficients:
     e to the power of these, odds ratios of labels or rate ratios of counts (`ratio_name`); medians of what is believed.
     """
 
-    columns: Mapping[str, Sequence[Any]]
+    columns: Mapping[str, Any]
     of: str
     ratio_name: str = ""
     level: float = 0.95
@@ -79,7 +82,7 @@ def coefficients_of(fit: Fit, mean: Any, sd: Any, level: float = 0.95) -> Coeffi
     lines = [Feature(INTERCEPT, None, 0.0, 1.0, "", None), *inputs]
     means, sds = (np.concatenate([block[part] for block in blocks]) for part in (1, 2))
     far = float(ndtri((1 + level) / 2)) * sds
-    columns: dict[str, Sequence[Any]] = {
+    columns: dict[str, Any] = {
         "label": [label for label, *_ in blocks for _ in lines],
         **{
             field: [getattr(line, field) for _ in blocks for line in lines]

@@ -49,13 +49,12 @@ def compare(folders: Sequence[str | Path]) -> Comparison:
         raise InputError("RUN: a run is there twice")
     read = [run.recorded(Path(folder)) for folder in folders]
     names = tuple(map(str, folders))
+    rounds = [max(int(record.rounds(arm)[-1]) for arm in record.arms()) for _, record in read]
+    differing = differences([config for config, _ in read])
+    if any(last != config.rounds for last, (config, _) in zip(rounds, read, strict=True)):  # not finished
+        differing["last recorded round"] = list(rounds)
     scores = [_scores(config, record, name) for name, (config, record) in zip(names, read, strict=True)]
-    return Comparison(
-        names,
-        tuple(max(int(record.rounds(arm)[-1]) for arm in record.arms()) for _, record in read),
-        differences([config for config, _ in read]),
-        _beside(names, scores),
-    )
+    return Comparison(names, tuple(rounds), differing, _beside(names, scores))
 
 
 def differences(configs: Sequence[RunConfig]) -> dict[str, list[Any]]:

@@ -121,8 +121,7 @@ class Fit:
         inputs = check_inputs(x, "x")
         if samples is not None and samples < 1:
             raise InputError(f"samples: must be at least 1, got {brief(samples)}")
-        exported = isinstance(belief, Exported)
-        flat = belief.belief_of(self) if exported else self.flat_belief(agent, belief, **which)
+        flat = belief.belief_of(self) if isinstance(belief, Exported) else self.flat_belief(agent, belief, **which)
         with jax.enable_x64(self.config.precision == "float64"):
             return predicted(
                 self.learnt, flat, inputs, samples or max(getattr(self.config, "samples", 0), 32), level=level

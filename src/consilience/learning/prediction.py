@@ -70,7 +70,7 @@ class Prediction:
 def predicted(
     learnt: Learnt, belief: MeanField, inputs: np.ndarray, samples: int, seed: int = 0, level: float = 0.9
 ) -> Prediction:
-    """What a belief predicts, by Monte Carlo over draws of the parameters: pieces of the rows, spread over the devices."""
+    """What a belief predicts, by Monte Carlo over draws of the parameters; rows are spread over the devices."""
     if inputs.shape[1:] != learnt.shape:
         raise InputError(f"inputs: must have the shape {learnt.shape} each, got {inputs.shape[1:]}")
     if not len(inputs):

@@ -17,7 +17,6 @@ from consilience.models.likelihoods.likelihood import Apply, Told
 from consilience.models.networks import Model
 from consilience.models.scores import TINY, average, calibration_error, entropy
 
-
 AT_ONCE = 100  # examples whose outputs, of all draws, stay in a core's cache
 
 
