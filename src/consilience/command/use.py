@@ -109,6 +109,8 @@ def export(
         from consilience.learning.written import check_out
 
         check_out(out, (ENDING,), force)
+        if belief not in BELIEFS:
+            raise InputError(f"--belief: must be pooled or own, got {brief(belief)}")
         fit = Fit(folder)
         which: Any = belief
         fit.export(out, agent, which, force)
