@@ -1,6 +1,7 @@
 """No module reaches backwards along the way of the data, and the exports are what they say."""
 
 import ast
+import doctest
 import importlib
 import pkgutil
 from pathlib import Path
@@ -72,6 +73,13 @@ def test_libraries_stay_at_home(library, homes):
 @pytest.mark.parametrize("library", ["pickle", "cloudpickle", "marshal", "shelve"])
 def test_nothing_unpickles(library):
     assert not offenders(list(ROOT.rglob("*.py")), (library,))
+
+
+@pytest.mark.parametrize("name", consilience.__all__)
+def test_everything_that_is_offered_has_a_runnable_example(name):
+    offered = getattr(consilience, name)
+    examples = doctest.DocTestFinder(recurse=False).find(offered, name)
+    assert sum(len(test.examples) for test in examples), f"{name} has no example"
 
 
 @pytest.mark.parametrize("name", [m.name for m in pkgutil.walk_packages([str(ROOT)], "consilience.")])

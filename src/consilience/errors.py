@@ -9,7 +9,13 @@ SHOWN = 60  # characters of a value in a message
 
 
 class InputError(ValueError):
-    """Input that cannot be used; its message is one line, fit to show to a user."""
+    """Input that cannot be used; its message is one line, fit to show to a user.
+
+    >>> import consilience as cs
+    >>> cs.from_matrix([[1, 0]])
+    Traceback (most recent call last):
+    consilience.errors.InputError: W: must be a square matrix, got shape 1 × 2
+    """
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:

@@ -32,7 +32,11 @@ Which = Literal["pooled", "own"]
 
 
 class Belief(NamedTuple):
-    """An agent's posterior: means and standard deviations in the model's own tree."""
+    """An agent's posterior: means and standard deviations in the model's own tree.
+
+    >>> Belief(mean={"w": 2.0}, sd={"w": 0.5}).sd["w"]
+    0.5
+    """
 
     mean: Any
     sd: Any
@@ -43,6 +47,17 @@ class Fit:
 
     A belief is `pooled` (what an agent holds at the end of a round, having heard the others: what it predicts with) or
     `own` (what it published: its own update of what it had pooled before).
+
+    >>> import consilience as cs
+    >>> x = np.linspace(-1, 1, 12)[:, None]
+    >>> fit = cs.learn(
+    ...     cs.mlp((1,), 1, hidden=()), {"a": (x[::2], x[::2, 0]), "b": (x[1::2], x[1::2, 0])}, cs.complete(2),
+    ...     likelihood=cs.Gaussian(noise=0.1), rounds=2, progress=False,
+    ... )  # fmt: skip
+    >>> fit.agents, fit.number("b"), sorted(fit.predict(x, agent="b").columns)
+    (('a', 'b'), 1, ['aleatoric', 'epistemic', 'high', 'low', 'prediction', 'sd'])
+    >>> fit.belief("b").mean[-1]["w"].shape
+    (1, 1)
     """
 
     def __init__(self, folder: Path, model: Any = None, likelihood: Any = None, kept: Any = None) -> None:
@@ -169,6 +184,17 @@ def load(folder: str | Path, model: Any = None, likelihood: Any = None) -> Fit:
     """A run that is kept in a folder, by `learn`, `Fit.save` or the command.
 
     A model (or likelihood) that was given in Python cannot be kept there: give it again.
+
+    >>> import tempfile
+    >>> import consilience as cs
+    >>> x, y = np.eye(4), np.array(["no", "yes", "no", "yes"])
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     folder = f"{place}/run"
+    ...     fit = cs.learn(
+    ...         cs.mlp((4,), 2, hidden=()), [(x, y)], cs.ring(1), rounds=1, folder=folder, progress=False
+    ...     )
+    ...     bool((load(folder).predict(x).probabilities == fit.predict(x).probabilities).all())
+    True
     """
     return Fit(Path(folder), model, likelihood)
 

@@ -32,6 +32,10 @@ class Model(NamedTuple):
     init(key) -> parameters: any pytree of arrays.
     apply(parameters, inputs) -> logits, for a batch of inputs scaled to [0, 1].
     apply_gaussian(means, variances, inputs, key) -> logits with fresh noise for every example, where there is one.
+
+    >>> line = Model(init=lambda key: {"slope": jnp.zeros(1)}, apply=lambda own, x: x * own["slope"])
+    >>> line.size, line.apply({"slope": jnp.array([2.0])}, jnp.array([[3.0]])).tolist()
+    (1, [[6.0]])
     """
 
     init: Callable[[PRNGKeyArray], Parameters]
@@ -201,7 +205,11 @@ def mlp(shape: tuple[int, ...], labels: int, hidden: Sequence[int] = (200, 200))
 
 
 def cnn(shape: tuple[int, ...], labels: int, channels: Sequence[int] = (8, 16), hidden: int = 64) -> Model:
-    """A small convolutional network: 3 × 3 filters, each followed by halving, then one hidden layer."""
+    """A small convolutional network: 3 × 3 filters, each followed by halving, then one hidden layer.
+
+    >>> cnn((8, 8), 10, channels=(4,), hidden=16).size
+    1250
+    """
     if len(shape) not in (2, 3):
         raise InputError(f"model: a cnn needs images (height, width and perhaps channels), got inputs of shape {shape}")
     if min(shape[:2]) < 2 ** len(channels):

@@ -37,7 +37,11 @@ def grid(rows: int = 3, columns: int = 3, weights: Rule = "uniform") -> Network:
 
 
 def path(agents: int = 9, weights: Rule = "uniform") -> Network:
-    """A line of agents, each linked to the one before and the one after."""
+    """A line of agents, each linked to the one before and the one after.
+
+    >>> path(3).neighbours(1)
+    [0, 1, 2]
+    """
     return _undirected(_line(agents), f"path({agents})", weights)
 
 
@@ -54,12 +58,20 @@ def ring(agents: int = 9, weights: Rule = "uniform", directed: bool = False) -> 
 
 
 def complete(agents: int = 9, weights: Rule = "uniform") -> Network:
-    """Everybody hears everybody alike; N² edges by its nature."""
+    """Everybody hears everybody alike; N² edges by its nature.
+
+    >>> complete(3).edges
+    9
+    """
     return _undirected(np.ones((agents, agents)), f"complete({agents})", weights)
 
 
 def erdos_renyi(agents: int = 9, probability: float = 0.5, seed: int = 0, weights: Rule = "uniform") -> Network:
-    """Every pair is linked independently with the same probability."""
+    """Every pair is linked independently with the same probability.
+
+    >>> erdos_renyi(5, probability=1.0).edges == complete(5).edges
+    True
+    """
     import networkx as nx
 
     graph = nx.fast_gnp_random_graph(agents, probability, seed=seed)
@@ -69,7 +81,11 @@ def erdos_renyi(agents: int = 9, probability: float = 0.5, seed: int = 0, weight
 def watts_strogatz(
     agents: int = 9, neighbours: int = 4, probability: float = 0.1, seed: int = 0, weights: Rule = "uniform"
 ) -> Network:
-    """A small world: a ring in which each is linked to its `neighbours` nearest, some links rewired at random."""
+    """A small world: a ring in which each is linked to its `neighbours` nearest, some links rewired at random.
+
+    >>> watts_strogatz(9, neighbours=4, probability=0.0).neighbours(4)
+    [2, 3, 4, 5, 6]
+    """
     import networkx as nx
 
     graph = nx.watts_strogatz_graph(agents, neighbours, probability, seed=seed)

@@ -20,6 +20,10 @@ class Network:
     """A directed weighted graph: agent i hears agent j with weight W_ij, and every row of W sums to 1.
 
     W is a scipy CSR array without stored zeros, its indices sorted; `names` are the agents' names where they have any.
+
+    >>> pair = Network([[0.5, 0.5], [0.25, 0.75]], "pair", names=("ann", "bob"))
+    >>> pair.agents, pair.edges
+    (2, 4)
     """
 
     W: Any
