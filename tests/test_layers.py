@@ -4,6 +4,7 @@ import ast
 import doctest
 import importlib
 import pkgutil
+import re
 from pathlib import Path
 
 import pytest
@@ -80,6 +81,12 @@ def test_everything_that_is_offered_has_a_runnable_example(name):
     offered = getattr(consilience, name)
     examples = doctest.DocTestFinder(recurse=False).find(offered, name)
     assert sum(len(test.examples) for test in examples), f"{name} has no example"
+
+
+def test_the_readme_lists_everything_that_is_offered():
+    lines = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8").splitlines()
+    listed = {name for line in lines if line.startswith("| `") for name in re.findall(r"`(\w+)`", line.split("|")[1])}
+    assert listed == set(consilience.__all__)
 
 
 @pytest.mark.parametrize("name", [m.name for m in pkgutil.walk_packages([str(ROOT)], "consilience.")])

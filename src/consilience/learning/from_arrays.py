@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import tempfile
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -71,7 +73,7 @@ def learn(
     >>> fit.predict(x[:5], agent=1).probabilities.shape
     (5, 2)
     """
-    kept = None if folder is not None else tempfile.TemporaryDirectory(prefix="consilience-")
+    kept = None if folder is not None else Passing()
     place = Path(folder) if folder is not None else Path(kept.name) / "run"  # type: ignore[union-attr]
     with tempfile.TemporaryDirectory(prefix="consilience-") as staged:
         config, given = described(
@@ -97,7 +99,7 @@ def described(
 ) -> tuple[Config, tuple[Any, Any]]:
     """The description of what `learn` was given, and what of it cannot be written down."""
     kind = likelihood if isinstance(likelihood, str) else getattr(likelihood, "name", None)
-    arrays, label_names = arrays_of(shares, test, kind in OF_NUMBERS)
+    arrays, label_names = arrays_of(shares, test, kind is not None and kind not in OF_LABELS)
     content = as_archive(arrays)
     (staged / ARRAYS).write_bytes(content)
     shape = arrays["x"].shape[1:]
@@ -149,7 +151,7 @@ def arrays_of(shares: Any, test: Any, of_numbers: bool = False) -> tuple[dict[st
 
 
 TESTED = "the test set "  # no agent's name: those do not end with a space
-OF_NUMBERS = ("gaussian", "poisson")
+OF_LABELS = ("categorical", "bernoulli")
 
 
 def _named(shares: Mapping[Any, Any]) -> dict[str, Any]:
@@ -164,6 +166,14 @@ def _named(shares: Mapping[Any, Any]) -> dict[str, Any]:
             raise InputError(f"shares: two agents are called {brief(name)}")
         named[name] = pair
     return named
+class Passing:
+    """A folder that goes when nobody has this any more; Python's own would warn that it was not closed."""
+
+    def __init__(self) -> None:
+        self.name = tempfile.mkdtemp(prefix="consilience-")
+        weakref.finalize(self, shutil.rmtree, self.name, ignore_errors=True)
+
+
 
 
 def _pair(pair: Any, where: str) -> tuple[np.ndarray, np.ndarray]:

@@ -33,7 +33,8 @@ class Prediction:
     open, and what more data would tell). For numbers: `prediction` (the mean), `sd`, `low` and `high` (a central
     interval), `aleatoric` and `epistemic` (standard deviations).
 
-    >>> told = Prediction({"prediction": np.array(["yes"]), "p_no": np.array([0.2]), "p_yes": np.array([0.8])}, ("no", "yes"))
+    >>> columns = {"prediction": np.array(["yes"]), "p_no": np.array([0.2]), "p_yes": np.array([0.8])}
+    >>> told = Prediction(columns, label_names=("no", "yes"))
     >>> told.prediction.tolist(), told.probabilities.tolist(), len(told)
     (['yes'], [[0.2, 0.8]], 1)
     """

@@ -6,7 +6,7 @@ from consilience.network.clocks import Asynchronous
 from consilience.network.files import read_network
 from consilience.network.graphs import complete, erdos_renyi, grid, path, ring, star, watts_strogatz
 from consilience.network.network import Network, from_matrix, from_networkx
-from consilience.network.schedule import Fixed, Gossip, Lossy, Replay, RotatingStar, Schedule, Unheard
+from consilience.network.schedule import Fixed, Gossip, Lossy, Most, Replay, RotatingStar, Schedule, Unheard
 from consilience.network.turn_files import read_turns, turns_as_csv
 from consilience.network.turns import IDLE, Turn
 from consilience.network.union import check_union
@@ -19,6 +19,7 @@ __all__ = [
     "Gossip",
     "IDLE",
     "Lossy",
+    "Most",
     "Network",
     "Presence",
     "Replay",
