@@ -16,10 +16,10 @@ from consilience.beliefs import MeanField
 from consilience.data.arrays import check_inputs
 from consilience.errors import InputError, brief, suggestion
 from consilience.learners.packing import packing_of
-from consilience.learning.frameworks import as_model
 from consilience.learning import export
 from consilience.learning.coefficients import Coefficients, check_linear, coefficients_of
 from consilience.learning.export import Exported
+from consilience.learning.frameworks import as_model
 from consilience.learning.inputs import read_inputs
 from consilience.learning.prediction import Prediction, predicted
 from consilience.runs import folder as files

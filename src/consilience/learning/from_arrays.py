@@ -166,14 +166,14 @@ def _named(shares: Mapping[Any, Any]) -> dict[str, Any]:
             raise InputError(f"shares: two agents are called {brief(name)}")
         named[name] = pair
     return named
+
+
 class Passing:
     """A folder that goes when nobody has this any more; Python's own would warn that it was not closed."""
 
     def __init__(self) -> None:
         self.name = tempfile.mkdtemp(prefix="consilience-")
         weakref.finalize(self, shutil.rmtree, self.name, ignore_errors=True)
-
-
 
 
 def _pair(pair: Any, where: str) -> tuple[np.ndarray, np.ndarray]:

@@ -84,8 +84,9 @@ def setting_of(config: Config) -> Setting:
 
 def _check_targets(config: Config, held: Held) -> None:
     """What is learnt from, and what is predicted of a test set, must be what the likelihood is of."""
-    for where, targets in (("shares", held.targets), ("test", held.test[1] if held.test is not None else [])):
-        if rule := config.likelihood.refuses(np.asarray(targets)):
+    all_targets = {"shares": held.targets} | ({} if held.test is None else {"test": held.test[1]})
+    for where, targets in all_targets.items():
+        if rule := config.likelihood.refuses(targets):
             raise InputError(f"{where}: {rule}")
 
 
