@@ -14,7 +14,7 @@ from consilience.command import verbs as cli_verbs
 from consilience.described.networks import NETWORKS
 from consilience.experiments import EXPERIMENTS
 
-from . import environments, library, run_folders, tables
+from . import environments, library, own, run_folders, tables
 from .environments import surroundings
 from .fields import setting, values_of
 from .invariants import FOLDER, Case, Content, Link
@@ -169,6 +169,10 @@ def _word_for(rng: Rng, verb: tuple[str, ...], name: str) -> str:
         return pick(rng, ("coins.toml", "W.toml", "none", "folder", "own.csv"))
     if name == "name":
         return pick(rng, ("digits", "mnist", "fashion-mnist", "own.csv"))
+    if name == "files":
+        return pick(rng, ("own.csv", "own.csv", "W.csv", "file", "folder.csv", "nowhere.csv"))
+    if name in ("label", "target", "owner"):
+        return pick(rng, ("label", "a", "b", ""))
     if name == "figures":
         return pick(rng, ("1", "theorem-1", "2a", "3", "4", "5", "time-varying", "6"))
     if name == "weights":
@@ -253,6 +257,8 @@ KINDS: dict[str, tuple[float, Callable[[Rng], Case]]] = {
     "model": (8, _model),
     "table": (8, _table),
     "partition": (2, _partition),
+    "own files": (6, own.files),
+    "new": (5, own.new),
     "run folder": (16, run_folders.folder),
     "data between": (5, run_folders.data_between),
     "environment": (1, environments.environment),

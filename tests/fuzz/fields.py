@@ -9,7 +9,7 @@ import annotated_types
 import tomli_w
 from pydantic import BaseModel
 
-from consilience.experiments import load, part_of
+from consilience.experiments import example, part_of
 
 from .wild import FLOATS, WORDS, Rng, chance, nested, pick, value
 
@@ -32,14 +32,14 @@ def fields_of(experiment: str) -> tuple[Field, ...]:
 @cache
 def values_of(experiment: str) -> dict[str, Any]:
     """An experiment's description as values."""
-    return load(experiment).model_dump(mode="json", exclude_none=True)
+    return example(experiment).model_dump(mode="json", exclude_none=True)
 
 
 def setting(rng: Rng, experiment: str) -> str:
     """One `key=value`, well-formed or wild."""
     field = pick(rng, fields_of(experiment))
     known = values_of(experiment)
-    arms = tuple(known.get("networks", {})) * 3 + ARMS
+    arms = tuple(known.get("networks", known.get("columns", {}))) * 3 + ARMS
     path = ".".join(pick(rng, arms) if part == "*" else part for part in field.path)
     if chance(rng, 0.04):
         path = pick(

@@ -12,7 +12,7 @@ from .wild import FLOATS, Rng, chance, damaged, pick
 
 def folder(rng: Rng) -> Case:
     """A run's folder, damaged; then carried on or reported."""
-    name = pick(rng, ("regression", "regression", "changing", "changing", *DATA))
+    name = pick(rng, ("regression", "regression", "changing", "changing", "learn", *DATA))
     state = pick(rng, STATES)
     words = pick(rng, (("resume", RUN), ("resume", RUN), ("report", RUN), ("report", RUN, "--to", "kept")))
     words += pick(rng, (("--json",), ("--quiet",)))
@@ -39,7 +39,7 @@ def folder(rng: Rng) -> Case:
             notes.append(f"{file} removed")
             continue
         else:
-            other = template(pick(rng, ("regression", "changing", *DATA)), pick(rng, STATES)).get(file, b"")
+            other = template(pick(rng, ("regression", "changing", "learn", *DATA)), pick(rng, STATES)).get(file, b"")
             files[file], change = damaged(rng, files[file], other)
             notes.append(f"{file}: {change}")
         hurt[file] = files[file]

@@ -27,7 +27,7 @@ from consilience.paper import reproduce
 from consilience.runs import provenance, run
 from consilience.runs.estimate import Speed
 
-ROOMS = ("linear-regression", "theorem-1", "changing-rates", "star-digits")
+ROOMS = ("linear-regression", "theorem-1", "changing-rates", "star-digits", "learn")
 MODULES = tuple(part_of(name, "arms") for name in ROOMS)
 KEPT = 24
 MISTAKE = "a mistake in consilience itself"  # how the command begins a line that hides a traceback
@@ -83,6 +83,9 @@ def _arms_of(module: Any) -> Callable[[Any], Any]:
         names = [
             str(part) for part in (getattr(config, "dataset", ""), getattr(getattr(config, "partition", 0), "file", ""))
         ]
+        shares = getattr(config, "shares", None)
+        names += [str(file) for file in getattr(shares, "files", {}).values()] + [str(getattr(shares, "file", ""))]
+        names += [str(config.beside / "data.npz")] if getattr(config, "beside", None) is not None else []
         contents = [
             hashlib.sha256(Path(name).read_bytes()).hexdigest() if Path(name).is_file() else "" for name in names
         ]

@@ -16,7 +16,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
+from consilience.data.arrays import as_archive
 from consilience.experiments import load
+from consilience.files.whole import sha256_of
 from consilience.runs import run
 
 from .invariants import GONE, Case, Content, Ending, Link, _fill, judge
@@ -30,11 +32,14 @@ CHANGING += ('networks={lossy={kind="star", edges=2, changes={loss=0.3}}}',)
 OWN = ("rounds=6", "record_every=2", "checkpoint_every=2", "partition.kind=iid", "model.hidden=[]", "learner.epochs=1")
 OWN += ('networks={cooperating={kind="star", edges=2}}', "learner.batch=4", "samples=2", "watched=[]", "alone=false")
 DATA = ("own.csv", "own.npz", "own.parquet")
+LEARN = ("rounds=6", "record_every=2", "checkpoint_every=2", "samples=2", "learner.batch=8", "learner.epochs=1")
 RUNS = {
     "regression": ("linear-regression", REGRESSION),
     "changing": ("changing-rates", CHANGING),
     **{file: ("star-digits", (*OWN, f"dataset={file}")) for file in DATA},
+    "learn": ("mine/learn.toml", LEARN),
 }
+NEEDED = {"learn": ("mine/learn.toml", "mine/data.npz")}
 STATES = ("stopped", "cut", "finished")
 FROM_NOTE = ("command", "seeds", "hours", "versions", "commit", "machine")
 WHERE: list[Path] = []  # the folder in which all cases live: absolute paths are in descriptions
@@ -51,7 +56,13 @@ def data_files() -> dict[str, bytes]:
     np.savez(arrays, x=x[~test], y=y[~test], x_test=x[test], y_test=y[test])
     pyarrow.parquet.write_table(pa.table({"a": x[:, 0], "b": x[:, 1], "label": y.tolist()}), table)
     text = "\n".join(["a,b,label", *rows]) + "\n"
-    return {"own.csv": text.encode(), "own.npz": arrays.getvalue(), "own.parquet": table.getvalue()}
+    whole = {"x": x.astype(np.float32), "y": np.arange(60, dtype=np.int32) % 2, "sizes": np.array([1, 0, 59])}
+    whole |= {"names": np.array(["a", "b", "c"]), "labels": np.array(["no", "yes"])}
+    kept = as_archive(whole)
+    described = f'experiment = "learn"\n[shares]\nkind = "arrays"\nsha256 = "{sha256_of(kept)}"\n'
+    described += '[network]\nkind = "ring"\nagents = 3\n'
+    made = {"own.csv": text.encode(), "own.npz": arrays.getvalue(), "own.parquet": table.getvalue()}
+    return made | {"mine/learn.toml": described.encode(), "mine/data.npz": kept}
 
 
 @cache
@@ -63,7 +74,7 @@ def template(name: str, state: str) -> dict[str, bytes]:
         files[f"{RUN}/record.csv"] = whole[f"{RUN}/record.csv"][: stopped + 150]  # rows, and one that is torn
         return files
     folder = WHERE[0]
-    _fill(folder, {file: content for file, content in data_files().items() if file == name})
+    _fill(folder, {file: data_files()[file] for file in NEEDED.get(name, (name,)) if file in data_files()})
     experiment, settings = RUNS[name]
     clock = SimpleNamespace(monotonic=lambda: 0.0, time=lambda: 0.0)
     with chdir(folder), staged(False, False), mock.patch.object(run, "time", clock):

@@ -115,6 +115,8 @@ def show_summary(summary: dict[str, Any], folder: Path, as_json: bool, quiet: bo
         print_json(summary | {"folder": str(folder)})
     elif not quiet:
         show(table(summary))
+        if "note" in summary:
+            say(f"note: {summary['note']}")
         for file in (*summary["figures"], "record.csv", "summary.json"):
             if (folder / file).exists():
                 say(f"wrote {folder / file}")

@@ -6,6 +6,7 @@ import shutil
 import sys
 import tempfile
 import weakref
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,6 +27,7 @@ from consilience.learning.fit import Fit
 from consilience.machine.runtime import keep_compiled_programs
 from consilience.models import Likelihood, Model
 from consilience.network import Network, from_networkx
+from consilience.runs import folder as files
 from consilience.runs import run
 from consilience.runs.description import pinned
 from consilience.runs.folder import CONFIG
@@ -87,6 +89,8 @@ def learn(
             run.begin(config, place, "consilience.learn")
         elif _apart(run.opened(place)) != _apart(pinned(config)):
             raise InputError(f"folder: '{place}' holds another run; give it another folder")
+    if note := files.shares(place).get("note"):
+        warnings.warn(note, stacklevel=2)
     keep_compiled_programs()
     complete = lambda read: experiments.with_given(read, *given)  # noqa: E731
     with _bar(config.rounds, progress) as on_round:

@@ -68,7 +68,7 @@ def shared(
     held: Sequence[Partition],
     kept: Sequence[Partition] | None,
     an_epoch: Sequence[Int[np.ndarray, "agents"]],
-    agents: Int[np.ndarray, "agents"],
+    agents: Int[np.ndarray, "here"],
 ) -> Shared:
     """The examples of some agents, and the test set; `held` and `kept` have a partition for each repetition.
 

@@ -22,8 +22,9 @@ from consilience.machine.memory import require
 from consilience.models import Likelihood, Model
 from consilience.network import Network, Schedule, Unheard, check, check_union
 from consilience.streams import stream
-from consilience.task.columns import Target, predicted
+from consilience.task.columns import Target, features, predicted
 from consilience.task.learnt import Learnt
+from consilience.task.scaling import unscaled
 from consilience.task.shared import NOBODY, Examples, Shared
 from consilience.task.shares import Held, divided
 from consilience.task.task import Task, arms_of, flat_apply
@@ -204,7 +205,9 @@ def shares(config: Config) -> dict[str, Any]:
     held, task, names = setting_of(config)
     learnt = task.held[config.seed]
     kinds = len(held.label_names)
+    columns = [] if config.columns is None else [feature.name for feature in features(config.columns)]
     return {
+        "note": unscaled(held.inputs, columns),
         "agents": list(names),
         "rows": learnt.sizes().tolist(),
         "held_out_rows": None if task.kept is None else task.kept[config.seed].sizes().tolist(),

@@ -58,6 +58,7 @@ def summarise(config: Config, record: Record) -> dict[str, Any]:
         "tested_on": f"a test set of {rows:,} rows" if where == TEST else f"{rows:,} rows that agents held out",
         "rows": dict(zip(shares["agents"], shares["rows"], strict=True)),
         "arms": arms,
+        **({"note": shares["note"]} if shares.get("note") else {}),
     }
 
 
