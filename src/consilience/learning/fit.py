@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
+import weakref
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -42,6 +44,14 @@ class Belief(NamedTuple):
     sd: Any
 
 
+class Temporary:
+    """A folder that lasts as long as somebody has this."""
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="consilience-"))
+        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+
+
 class Fit:
     """What a run learnt. `agents` are their names; wherever one is asked for, its number does too.
 
@@ -60,7 +70,7 @@ class Fit:
     (1, 1)
     """
 
-    def __init__(self, folder: Path, model: Any = None, likelihood: Any = None, kept: Any = None) -> None:
+    def __init__(self, folder: Path, model: Any = None, likelihood: Any = None, kept: Temporary | None = None) -> None:
         self.folder = folder
         self._kept = kept  # a temporary folder, for as long as somebody has this
         config = run.opened(folder)

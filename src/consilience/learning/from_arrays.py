@@ -23,7 +23,7 @@ from consilience.errors import InputError, brief
 from consilience.experiments.learn.arms import check_outputs
 from consilience.experiments.learn.description import Config
 from consilience.files.whole import sha256_of
-from consilience.learning.fit import Fit
+from consilience.learning.fit import Fit, Temporary
 from consilience.machine.runtime import keep_compiled_programs
 from consilience.models import Likelihood, Model
 from consilience.network import Network, from_networkx
@@ -75,8 +75,8 @@ def learn(
     >>> fit.predict(x[:5], agent=1).probabilities.shape
     (5, 2)
     """
-    kept = None if folder is not None else Passing()
-    place = Path(folder) if folder is not None else Path(kept.name) / "run"  # type: ignore[union-attr]
+    kept = Temporary() if folder is None else None
+    place = kept.path / "run" if kept is not None else Path(str(folder))
     with tempfile.TemporaryDirectory(prefix="consilience-") as staged:
         config, given = described(
             model, shares, network, test, likelihood, Path(staged),
@@ -170,14 +170,6 @@ def _named(shares: Mapping[Any, Any]) -> dict[str, Any]:
             raise InputError(f"shares: two agents are called {brief(name)}")
         named[name] = pair
     return named
-
-
-class Passing:
-    """A folder that goes when nobody has this any more; Python's own would warn that it was not closed."""
-
-    def __init__(self) -> None:
-        self.name = tempfile.mkdtemp(prefix="consilience-")
-        weakref.finalize(self, shutil.rmtree, self.name, ignore_errors=True)
 
 
 def _pair(pair: Any, where: str) -> tuple[np.ndarray, np.ndarray]:

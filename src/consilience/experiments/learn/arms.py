@@ -30,6 +30,7 @@ from consilience.task.shares import Held, divided
 from consilience.task.task import Task, arms_of, flat_apply
 
 TOGETHER, ALONE = "together", "alone"
+SIZED_BY_CHANCE = ("dirichlet", "shards")  # partitions in which the largest share depends on the seed
 TEST, HELD_OUT, ROWS = "test", "held_out", "held_out_rows"
 
 
@@ -85,8 +86,8 @@ def setting_of(config: Config) -> Setting:
 
 def _check_targets(config: Config, held: Held) -> None:
     """What is learnt from, and what is predicted of a test set, must be what the likelihood is of."""
-    all_targets = {"shares": held.targets} | ({} if held.test is None else {"test": held.test[1]})
-    for where, targets in all_targets.items():
+    judged = {} if held.test is None else {"test": held.test[1]}
+    for where, targets in {"shares": held.targets, **judged}.items():
         if rule := config.likelihood.refuses(targets):
             raise InputError(f"{where}: {rule}")
 
@@ -155,8 +156,11 @@ def hears(config: Config) -> dict[str, Network | Schedule]:
 
 def arms(config: Config) -> dict[str, Arm]:
     """All agents hearing each other, and perhaps each alone."""
-    task = setting_of(config).task
+    held, task, _ = setting_of(config)
     most = max((int(part.sizes().max()) for part in (task.kept or {}).values()), default=0)
+    if most and held.owner is None and config.shares.partition.kind in SIZED_BY_CHANCE:  # type: ignore[union-attr]
+        # A seed's scores must not round by its company: room for what anybody could hold, whatever the seeds.
+        most = round(config.kept_back(held.test is not None) * len(held.targets)) + 1
     return arms_of(task, hears(config), partial(_measure, task, config.samples, most))
 
 
