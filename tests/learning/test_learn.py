@@ -151,15 +151,12 @@ def test_who_has_no_data_learns_from_the_others():
 
 BAD = {
     "nobody": ({"shares": []}, "shares: must hold a pair"),
-    "no list": ({"shares": 5}, "shares: must be a list of pairs"),
     "no data": ({"shares": [([], [])] * 5}, "shares: nobody has any data"),
-    "no pair": ({"shares": [X] * 5}, r"shares\['agent 0'\]: must be a pair"),
     "other shapes": ({"shares": [(X[:, :k], LABELS) for k in (3, 2, 3, 3, 3)]}, "shares: inputs must be alike"),
     "y too short": ({"shares": [(X, LABELS[:-1])] * 5}, "y must hold 80 targets"),
     "a NaN": ({"shares": [(np.full_like(X, np.nan), LABELS)] * 5}, r"x\[0, 0\] must be finite"),
     "a NaN target": ({"shares": [(X, np.full(80, np.nan))] * 5}, r"y\[0\] must be finite"),
     "odd name": ({"shares": {" a": (X, LABELS)}}, "shares: an agent's name"),
-    "same name": ({"shares": {1: (X, LABELS), "1": (X, LABELS)}}, "shares: two agents are called '1'"),
     "network size": ({"network": cs.ring(4)}, "network: must have an agent for each of the 5 shares, got 4"),
     "described size": ({"network": Ring(agents=6)}, "network: must have an agent for each of the 5 shares, got 6"),
     "no network": ({"network": "ring"}, "network: must be a Network"),
@@ -175,8 +172,11 @@ BAD = {
     "negative counts": ({"y": COUNTS - 9, "likelihood": "poisson"}, "poisson is for counts"),
     "broken counts": ({"y": NUMBERS, "likelihood": "poisson"}, "poisson is for counts"),
     "numbers as labels": ({"y": NUMBERS, "likelihood": "categorical"}, "likelihood: categorical predicts a label"),
-    "not judged": ({"held_out": 0}, "held_out: there is no test file"),
-    "none to spare": ({"shares": [(X[:1], LABELS[:1])] * 5}, "held_out: nobody has a row to spare"),
+    "not judged": ({"held_out": 0.0}, "held_out: there is no test file"),
+    "none to spare": (
+        {"shares": [(X[k : k + 1], LABELS[k : k + 1]) for k in range(5)]},
+        "held_out: nobody has a row to spare",
+    ),
     "unknown field": ({"round": 5}, "round"),
     "unknown learner field": ({"learner": {"epoch": 5}}, "learner.epoch"),
 }
@@ -189,6 +189,19 @@ def test_bad_input_is_one_line_and_leaves_nothing(what, tmp_path):
         small(folder=tmp_path / "run", **given)
     assert str(refused.value).isprintable()
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("shares", "said"),
+    [
+        (5, "shares: must be a list of pairs"),
+        ([X], r"shares\['agent 0'\]: must be a pair"),
+        ({1: (X, LABELS), "1": (X, LABELS)}, "shares: two agents are called '1'"),
+    ],
+)
+def test_shares_of_another_type_are_one_line(shares, said):
+    with pytest.raises(InputError, match=said):
+        from_arrays.arrays_of(shares, None)
 
 
 def test_a_folder_of_something_else_is_left_alone(tmp_path):

@@ -31,7 +31,7 @@ from consilience.runs import folder as files
 from consilience.runs import run
 from consilience.runs.description import pinned
 from consilience.runs.folder import CONFIG
-from consilience.task.likelihoods import written
+from consilience.task.likelihoods import OfCounts, written
 from consilience.task.models import GivenModel
 from consilience.task.shares import ARRAYS, agent_name
 
@@ -198,6 +198,8 @@ def _likelihood(likelihood: Any, label_names: tuple[str, ...], y: np.ndarray) ->
         if likelihood == "gaussian" and not label_names:  # what the network need not learn
             return None, {"kind": likelihood, "centre": float(y.mean()), "scale": float(y.std()) or 1.0}
         if likelihood == "poisson" and not label_names:
+            if rule := OfCounts().refuses(y):
+                raise InputError(f"shares: {rule}")
             return None, {"kind": likelihood, "centre": float(y.mean()) or 1.0}
         return None, {"kind": likelihood}
     return written(likelihood)
