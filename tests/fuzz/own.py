@@ -30,9 +30,9 @@ HEAD = 'experiment = "learn"\nrounds = 3\n[network]\nkind = "ring"\nagents = 2\n
 def _share(rng: Rng, kind: str) -> Content:
     """Somebody's table, most often a sound one."""
     content: Content = data_files()[f"own.{kind}"]
-    if chance(rng, 0.25):
+    if chance(rng, 0.15):
         _, content = tables.dataset(rng)
-    if chance(rng, 0.5) and isinstance(content, bytes):
+    if chance(rng, 0.3) and isinstance(content, bytes):
         content, _ = damaged(rng, content, data_files()[pick(rng, ("own.csv", "own.npz", "own.parquet"))])
     return content if not chance(rng, 0.02) else pick(rng, (FOLDER, Link("nowhere"), b""))
 
@@ -58,7 +58,7 @@ def files(rng: Rng) -> Case:
         text = f'{HEAD}[shares]\nkind = "files"\n[shares.files]\n{named}' + COLUMNS * (kind != "npz")
         made = {"study.toml": text.encode(), f"1.{kind}": data_files()[f"own.{kind}"], f"2.{kind}": _share(rng, kind)}
     words = ["run", "study.toml", "--out", "run"]
-    for _ in range(int(pick(rng, (0, 0, 1, 1, 2)))):
+    for _ in range(int(pick(rng, (0, 0, 0, 1, 2)))):
         words += ["--set", setting(rng, "learn")]
     if chance(rng, 0.15):
         words += ["--set", f"test={pick(rng, tuple(made))}"]
@@ -72,7 +72,7 @@ DEALT = ("iid", "dirichlet", "shards", "feature", "labels", "file")
 
 def new(rng: Rng) -> Case:
     """`new` on tables: a description that can be read, or one line and nothing written."""
-    kinds = [pick(rng, ("csv", "csv", "parquet", "npz")) for _ in range(int(pick(rng, (1, 2, 2, 3))))]
+    kinds = [pick(rng, ("csv",) * 8 + ("parquet",) * 4 + ("npz",)) for _ in range(int(pick(rng, (1, 2, 2, 3))))]
     made = {f"{number}.{kind}": _share(rng, kind) for number, kind in enumerate(kinds)}
     words = [
         "new",
@@ -82,7 +82,7 @@ def new(rng: Rng) -> Case:
         pick(rng, ("label", "label", "a", "x")),
     ]
     words += ["--counts"] if chance(rng, 0.1) else []
-    words += ["--owner", pick(rng, ("label", "b"))] if chance(rng, 0.15) else []
+    words += ["--owner", pick(rng, ("label", "b"))] if chance(rng, 0.15) and len(made) == 1 else []
     words += ["--json"] if chance(rng, 0.4) else []
     if chance(rng, 0.1):
         made["study.toml"] = b"mine"
