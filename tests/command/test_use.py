@@ -202,6 +202,7 @@ def test_bad_input_is_one_line_and_nothing_is_written(consilience, played, theor
         ("predict", ill, "nowhere.csv"): "FILE: cannot read 'nowhere.csv': No such file or directory",
         ("predict", ill, "x.npz"): "a table's file must end in .csv or .parquet, got '.npz'",
         ("predict", ill, new, "--out", "no/p.csv"): "--out: 'no' is no folder",
+        ("predict", ill, new, "--out", "/proc/p.csv"): "--out: nothing can be written in '/proc': ",
         ("predict", ill, new, "--out", "folder.csv"): "--out: 'folder.csv' is a folder",
         ("predict", ill, new, "--out", "p.xlsx"): "--out: must end in .csv or .parquet, got 'p.xlsx'",
         ("predict", ill, "mine.csv", "--out", "mine.csv", "--force"): "--out: 'mine.csv' is what is read",

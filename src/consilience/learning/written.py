@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -29,8 +29,11 @@ def check_out(file: Path, endings: tuple[str, ...], force: bool = False, field: 
         raise InputError(f"{field}: '{file}' is there already; --force writes over it")
     if not file.parent.is_dir():
         raise InputError(f"{field}: '{file.parent}' is no folder, '{file.name}' cannot be written there")
-    if not os.access(file.parent, os.W_OK | os.X_OK):
-        raise InputError(f"{field}: nothing can be written in '{file.parent}'")
+    try:
+        with tempfile.TemporaryFile(dir=file.parent):  # rights alone do not tell: a file system may be read-only
+            pass
+    except OSError as error:
+        raise InputError(f"{field}: nothing can be written in '{file.parent}': {error.strerror}") from None
 
 
 def write_columns(file: Path, columns: Mapping[str, np.ndarray]) -> None:
