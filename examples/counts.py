@@ -17,9 +17,7 @@ y = rng.poisson(3.0 * np.exp(x @ np.log(list(TRUTH.values()))))
 ends = np.cumsum(sizes)
 shares = [(x[end - size : end], y[end - size : end]) for size, end in zip(sizes, ends, strict=True)]
 
-# Standard deviations are learnt no faster than means: what is read here is coefficients.
-learner, model = {"sd_rate": 1.0}, cs.mlp((4,), 1, hidden=())
-fit = cs.learn(model, shares, cs.ring(6), likelihood="poisson", learner=learner, alone=True, progress=False)
+fit = cs.learn(cs.mlp((4,), 1, hidden=()), shares, cs.ring(6), likelihood="poisson", alone=True, progress=False)
 
 
 def ratios(agent: int, arm: str) -> np.ndarray:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 import tempfile
-import weakref
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -27,10 +27,12 @@ class OwnLearner(LearnerConfig):
     steps: Literal["own", "same"] = Field(
         "own", description="own: everybody goes through its own data E times; same: as many steps for everybody"
     )
-    learning_rate: PositiveFloat = Field(0.02, description="Adam's step size")
-    decay: float = Field(0.97, gt=0, le=1, description="factor on the learning rate a round")
+    learning_rate: PositiveFloat = Field(0.05, description="Adam's step size")
+    decay: float = Field(0.95, gt=0, le=1, description="factor on the learning rate a round")
     initial_sd: PositiveFloat = Field(0.1, description="of every weight at the start")
     prior_sd: PositiveFloat = Field(1.0, description="of the first prior, around the shared initial weights")
+    # Sds that move as slowly as the means do: faster ones make beliefs sharp, and freeze them, before the means arrive.
+    sd_rate: float = Field(1.0, ge=0, description="learning rate of log σ as a multiple of that of μ")
     start: Literal["own", "pooled"] = Field("pooled", description="where a round's minimisation starts")
 
 

@@ -33,15 +33,16 @@ def summarise(config: Config, record: Record) -> dict[str, Any]:
     """Every arm at its last recorded round: averages over the agents that are judged, and each of them."""
     where, shares = judged_by(record), record.shares
     names = scores_of(record, where)
+    # By the test set everybody is judged alike; by its own held-out rows, who has one tells less than who has forty.
+    counts = np.array([1] * len(shares["agents"]) if where == TEST else shares["held_out_rows"])
     arms: dict[str, Any] = {}
     for arm in record.arms():
         own, pooled = (
             {name: record.select(arm, f"{word}{where}_{name}")[-1] for name in names} for word in ("", "pooled_")
         )
-        judged = np.isfinite(own["nll"])
         arms[arm] = {
-            "average": {name: _mean(values[judged]) for name, values in own.items()},
-            "average_pooled": {name: _mean(values[judged]) for name, values in pooled.items()},
+            "average": {name: _average(name, values, counts) for name, values in own.items()},
+            "average_pooled": {name: _average(name, values, counts) for name, values in pooled.items()},
             "agents": {
                 agent: {name: None if np.isnan(values[k]) else float(values[k]) for name, values in pooled.items()}
                 for k, agent in enumerate(shares["agents"])
@@ -49,21 +50,27 @@ def summarise(config: Config, record: Record) -> dict[str, Any]:
         }
         if config.per_seed and config.replicates > 1:
             each = record.each(arm, f"pooled_{where}_{names[0]}")[-1]
-            averages = np.nanmean(each, axis=1)
+            averages = np.array([_average(names[0], seed, counts) for seed in each], float)
             arms[arm]["standard_error"] = {names[0]: float(averages.std(ddof=1) / np.sqrt(len(averages)))}
     rows = shares["test_rows"] if where == TEST else sum(shares["held_out_rows"])
     return {
         "rounds": int(record.rounds(TOGETHER)[-1]),
         "replicates": config.replicates,
         "tested_on": f"a test set of {rows:,} rows" if where == TEST else f"{rows:,} rows that agents held out",
+        "judged_alike": where == TEST,
         "rows": dict(zip(shares["agents"], shares["rows"], strict=True)),
         "arms": arms,
         **({"note": shares["note"]} if shares.get("note") else {}),
     }
 
 
-def _mean(values: np.ndarray) -> float | None:
-    return float(values.mean()) if values.size else None
+def _average(name: str, values: np.ndarray, counts: np.ndarray) -> float | None:
+    """Over agents, as often as each is judged; of root mean squares, that of all errors together."""
+    judged = np.isfinite(values) & (counts > 0)
+    if not judged.any():
+        return None
+    power = 2 if name == "rmse" else 1
+    return float(np.average(values[judged] ** power, weights=counts[judged]) ** (1 / power))
 
 
 def compared(record: Record) -> dict[str, str]:
@@ -86,9 +93,10 @@ def table(summary: dict[str, Any]) -> Table:
         return [name, rows, *cells, *([] if by_itself is None else [_shown(first, by_itself[first])])]
 
     told = list(summary["rows"].items())[:MOST_TOLD] if len(summary["rows"]) <= MOST_TOLD else []
-    rows = [row(name, count, together["agents"][name], alone and alone["agents"][name]) for name, count in told] + [
-        row("average", sum(summary["rows"].values()), together["average_pooled"], alone and alone["average_pooled"])
-    ]
+    rows = [row(name, count, together["agents"][name], alone and alone["agents"][name]) for name, count in told]
+    everybody = "average" if summary["judged_alike"] else "all held-out rows"
+    averages = together["average_pooled"], alone and alone["average_pooled"]
+    rows.append(row(everybody, sum(summary["rows"].values()), *averages))
     return made_table(columns, rows, f"After {summary['rounds']} rounds, by {summary['tested_on']}")
 
 
