@@ -3,12 +3,12 @@
 import gc
 from pathlib import Path
 
-from consilience.learning.from_arrays import Passing
+from consilience.learning.fit import Temporary
 
 
 def test_a_passing_folder_goes_with_the_last_who_has_it():
-    passing = Passing()
-    place = Path(passing.name)
+    passing = Temporary()
+    place = Path(passing.path)
     (place / "run").mkdir()
     assert place.is_dir()
     del passing
