@@ -28,6 +28,8 @@ STAR = ["star-digits", *SMALL, "--rounds", "6", "--set", "record_every=2", "--se
 CHANGES = ["--set", "networks.cooperating.changes.down=1.5", "--set", "networks.cooperating.changes.seed=1"]
 CHURN = ["churn-digits", *SMALL, "--rounds", "4", *CHANGES]
 LIGHT = ["linear-regression", "--rounds", "20", "--set", "replicates=2"]
+OWN = ["own.toml", "--rounds", "4", "--set", "record_every=2"]
+ROWS = {"north": 3, "east": 12, "south": 41, "west": 100}  # everybody makes as many steps as its own data has
 LAUNCHERS = {
     "slurm": lambda job, host: {
         "SLURM_JOB_ID": str(job),
@@ -45,6 +47,17 @@ LAUNCHERS = {
 }
 
 
+UNEVEN = """
+experiment = "learn"
+precision = "float64"
+shares = {kind = "files", files = {north = "north.csv", east = "east.csv", south = "south.csv", west = "west.csv"}}
+network = {kind = "ring", agents = 4}
+learner = {batch = 8}
+[columns]
+a = {kind = "number"}
+b = {kind = "number"}
+outcome = {kind = "label", levels = ["well", "ill"]}
+"""
 FOLDER = Path(tempfile.mkdtemp(prefix="consilience-test-"))
 
 
@@ -54,6 +67,11 @@ def data():
     labels = np.arange(800) % 10
     inputs = rng.normal(size=(800, 5)) + rng.normal(size=(10, 5))[labels]
     np.savez(FOLDER / "data.npz", x=inputs[:600], y=labels[:600], x_test=inputs[600:], y_test=labels[600:])
+    for name, rows in ROWS.items():
+        x = rng.normal(size=(rows, 2))
+        lines = [f"{a},{b},{'ill' if a > b else 'well'}" for a, b in x]
+        (FOLDER / f"{name}.csv").write_text("\n".join(["a,b,outcome", *lines]))
+    (FOLDER / "own.toml").write_text(UNEVEN)
     yield
     shutil.rmtree(FOLDER)
 
@@ -99,7 +117,9 @@ def assert_same_numbers(one: Path, other: Path, rtol: float = 1e-9) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "devices"), [(STAR, (2, 2)), (CHURN, (1, 2)), (LIGHT, (1, 1))], ids=["heavy", "changing", "light"]
+    ("words", "devices"),
+    [(STAR, (2, 2)), (CHURN, (1, 2)), (LIGHT, (1, 1)), (OWN, (2, 1))],
+    ids=["heavy", "changing", "light", "own"],
 )
 def test_two_hosts_compute_what_one_device_does(words, devices, tmp_path):
     """Also where one of them has more cores than the other."""
