@@ -1,4 +1,4 @@
-"""An agent is four pure functions; every engine runs the same four."""
+"""An agent is four pure functions; every engine runs the same four. A learner and a consensus make one."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ State: TypeAlias = Any
 Message: TypeAlias = Any
 Batch: TypeAlias = Any
 Info: TypeAlias = dict[str, Array]
+Own: TypeAlias = Any
+Given: TypeAlias = Any
 
 
 class Inbox(NamedTuple):
@@ -39,19 +41,41 @@ class Agent(NamedTuple):
     pool: Callable[[State, Inbox], State]
 
 
-def from_update(prior: State, update: Callable[[State, Batch], State]) -> Agent:
-    """An agent that keeps nothing but its belief, updates it without chance, publishes it, and adopts what it pools."""
+class Learner(NamedTuple):
+    """Bayes' rule on private data (eqs. 2 and 3): from a prior to a belief. A consensus makes an agent of it.
 
-    def init(key: PRNGKeyArray) -> State:
+    prior(given) -> belief: before any data. `given` is what all agents share at the start, or the agent's own key.
+    init(given) -> own: what the agent keeps to itself: a prior, and where its learning stands.
+    fit(key, own, batch) -> own, info: learn from a batch, with the prior that it has.
+    belief(own) -> b: what is believed after that.
+    start(own, prior, q) -> own: learn from this prior next, and begin at q, what is believed by now.
+    pooled(own) -> prior: the one that it learns from, as it was last started with.
+    reuses: whether every round's data is the same again. If so, what it said before must not count in the prior from
+    which it is learnt from anew; if not, every batch is new evidence, and comes to what was believed.
+    """
+
+    prior: Callable[[Given], Any]
+    init: Callable[[Given], Own]
+    fit: Callable[[PRNGKeyArray, Own, Batch], tuple[Own, Info]]
+    belief: Callable[[Own], Any]
+    start: Callable[[Own, Any, Any], Own]
+    pooled: Callable[[Own], Any]
+    reuses: bool
+
+
+def streaming(prior: Any, update: Callable[[Any, Batch], Any]) -> Learner:
+    """A learner that keeps nothing but its belief, and updates it by new data without chance."""
+
+    def same(given: Given) -> Any:
         return prior
 
-    def learn(key: PRNGKeyArray, q: State, batch: Batch) -> tuple[State, Info]:
+    def fit(key: PRNGKeyArray, q: Any, batch: Batch) -> tuple[Any, Info]:
         return update(q, batch), {}
 
-    def publish(b: State) -> Message:
+    def belief(b: Any) -> Any:
         return b
 
-    def pool(b: State, inbox: Inbox) -> State:
-        return inbox.pooled
+    def start(b: Any, prior: Any, q: Any) -> Any:
+        return prior
 
-    return Agent(init, learn, publish, pool)
+    return Learner(same, same, fit, belief, start, belief, reuses=False)

@@ -8,9 +8,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from consilience.agent import Agent, from_update
+from consilience.agent import Agent, Learner, streaming
 from consilience.beliefs import Gaussian
 from consilience.beliefs.family import require
+from consilience.consensus.pooling import pooling
 
 
 class Observations(NamedTuple):
@@ -29,7 +30,7 @@ def evidence(batch: Observations, noise: float) -> Gaussian:
 
 
 def conjugate(prior: Gaussian, noise: float) -> Agent:
-    """An agent for y = θᵀφ(x) + N(0, noise²): Bayes' rule (eq. 2) is addition of natural parameters.
+    """An agent of the paper for y = θᵀφ(x) + N(0, noise²): Bayes' rule (eq. 2) is addition of natural parameters.
 
     >>> agent = conjugate(Gaussian.from_moments(jnp.zeros(1), jnp.eye(1)), noise=1.0)
     >>> key = jax.random.key(0)
@@ -37,9 +38,14 @@ def conjugate(prior: Gaussian, noise: float) -> Agent:
     >>> belief.mean.tolist()
     [0.75]
     """
+    return pooling(conjugate_learner(prior, noise))
+
+
+def conjugate_learner(prior: Gaussian, noise: float) -> Learner:
+    """Conjugate regression, for any consensus; every batch is new evidence."""
 
     def update(q: Gaussian, batch: Observations) -> Gaussian:
         b: Gaussian = jax.tree.map(lambda prior, new: prior + new, q, evidence(batch, noise))
         return b
 
-    return from_update(prior, update)
+    return streaming(prior, update)

@@ -6,12 +6,13 @@ from collections.abc import Callable
 
 from jaxtyping import Array, Float
 
-from consilience.agent import Agent, Batch, from_update
+from consilience.agent import Agent, Batch, Learner, streaming
 from consilience.beliefs import Categorical
+from consilience.consensus.pooling import pooling
 
 
 def exact(prior: Categorical, log_likelihood: Callable[[Batch], Float[Array, "k"]]) -> Agent:
-    """An agent that applies Bayes' rule exactly: b(θ) ∝ ℓ(batch | θ) q(θ) (eq. 2); no projection is needed.
+    """An agent of the paper that applies Bayes' rule exactly: b(θ) ∝ ℓ(batch | θ) q(θ) (eq. 2), without projection.
 
     `log_likelihood(batch)` gives log ℓ(batch | θ) for each of the k hypotheses.
 
@@ -23,9 +24,14 @@ def exact(prior: Categorical, log_likelihood: Callable[[Batch], Float[Array, "k"
     >>> [round(float(p), 4) for p in belief.moments()]
     [0.3571, 0.6429]
     """
+    return pooling(exact_learner(prior, log_likelihood))
+
+
+def exact_learner(prior: Categorical, log_likelihood: Callable[[Batch], Float[Array, "k"]]) -> Learner:
+    """Exact Bayes, for any consensus; every batch is new evidence."""
 
     def update(q: Categorical, batch: Batch) -> Categorical:
         # Normalising keeps the weights near zero, so that millions of rounds lose no digits.
         return Categorical(q.log_weights + log_likelihood(batch)).normalised()
 
-    return from_update(prior, update)
+    return streaming(prior, update)

@@ -6,6 +6,7 @@ log σ (see `descent`).
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -13,12 +14,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 from pydantic import Field, PositiveFloat
 
-from consilience.agent import Agent, Inbox, Info
+from consilience.agent import Agent, Info, Learner
 from consilience.beliefs import MeanField
+from consilience.consensus.pooling import pooling
 from consilience.described.fields import Described
 from consilience.learners.descent import Fit, by_outputs, by_weights, constants_of
 from consilience.learners.minibatches import Minibatches
-from consilience.learners.packing import packing_of, split_like
+from consilience.learners.packing import Packing, packing_of, split_like
 from consilience.models import LogDensity, Model, log_likelihood
 
 
@@ -59,43 +61,48 @@ class VariationalState(NamedTuple):
 def variational(
     model: Model, initial: Any, options: Options = DEFAULTS, likelihood: LogDensity = log_likelihood
 ) -> Agent:
-    """An agent that learns a network's weights by variational inference.
+    """An agent of the paper that learns a network's weights by variational inference.
 
     `initial` are the parameters that all agents share at the start, once; `likelihood(outputs, labels)` is log ℓ of
     each example.
     """
-    packing = packing_of(initial)
+    agent = pooling(variational_learner(model, packing_of(initial), options, likelihood))
+    return agent._replace(init=lambda key: agent.init(initial))
+
+
+def variational_learner(
+    model: Model, packing: Packing, options: Options = DEFAULTS, likelihood: LogDensity = log_likelihood
+) -> Learner:
+    """Variational inference by Adam, for any consensus; it is given the parameters that all share at the start."""
     if options.estimator == "outputs" and model.apply_gaussian is None:
         raise ValueError("estimator: 'outputs' needs a model with apply_gaussian")
 
-    def init(key: PRNGKeyArray) -> VariationalState:
-        return started(initial, options)
-
-    def learn(key: PRNGKeyArray, state: VariationalState, batch: Minibatches) -> tuple[VariationalState, Info]:
+    def fit(key: PRNGKeyArray, own: VariationalState, batch: Minibatches) -> tuple[VariationalState, Info]:
         minimise = by_weights if options.estimator == "weights" else by_outputs
-        rate = options.learning_rate * options.decay**state.rounds
-        scale = options.kl_weight * options.kl_growth**state.rounds / batch.samples
-        before = state.steps - batch.first  # this round
+        rate = options.learning_rate * options.decay**own.rounds
+        scale = options.kl_weight * options.kl_growth**own.rounds / batch.samples
+        before = own.steps - batch.first  # this round
         constants = lambda step: constants_of(before + 1 + step, rate, scale, options.sd_rate)  # noqa: E731
-        prior = packing.split(state.prior.mean), packing.split(state.prior.precision)
-        fit, loss = minimise(model, packing, likelihood, key, state.fit, prior, batch, constants)
-        rounds = state.rounds + batch.ends
-        return VariationalState(fit, state.prior, before + batch.last, rounds), {"loss": loss}
+        prior = packing.split(own.prior.mean), packing.split(own.prior.precision)
+        fitted, loss = minimise(model, packing, likelihood, key, own.fit, prior, batch, constants)
+        rounds = own.rounds + batch.ends
+        return VariationalState(fitted, own.prior, before + batch.last, rounds), {"loss": loss}
 
-    def publish(state: VariationalState) -> MeanField:
-        precision = jax.tree.map(lambda sd: 1 / (sd * sd), state.fit.sd)
-        precision_mean = jax.tree.map(lambda p, mean: p * mean, precision, state.fit.mean)
+    def belief(own: VariationalState) -> MeanField:
+        precision = jax.tree.map(lambda sd: 1 / (sd * sd), own.fit.sd)
+        precision_mean = jax.tree.map(lambda p, mean: p * mean, precision, own.fit.mean)
         return MeanField(packing.flatten(precision), packing.flatten(precision_mean))
 
-    def pool(state: VariationalState, inbox: Inbox) -> VariationalState:
-        fit, steps, q = state.fit, state.steps, inbox.pooled
+    def start(own: VariationalState, prior: MeanField, q: MeanField) -> VariationalState:
+        fit, steps = own.fit, own.steps
         if options.start == "pooled":
             fit = fit._replace(mean=packing.split(q.mean), sd=packing.split(1 / jnp.sqrt(q.precision)))
         if options.moments == "reset":
             fit, steps = Fit(fit.mean, fit.sd, *(jax.tree.map(jnp.zeros_like, part) for part in fit[2:])), 0 * steps
-        return VariationalState(fit, q, steps, state.rounds)
+        return VariationalState(fit, prior, steps, own.rounds)
 
-    return Agent(init, learn, publish, pool)
+    init = partial(started, options=options)
+    return Learner(lambda given: init(given).prior, init, fit, belief, start, lambda own: own.prior, reuses=True)
 
 
 def adopted(state: VariationalState) -> VariationalState:

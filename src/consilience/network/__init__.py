@@ -4,9 +4,12 @@ from consilience.network.checks import check, components, period
 from consilience.network.churn import Churn, Presence
 from consilience.network.clocks import Asynchronous
 from consilience.network.files import read_network
+from consilience.network.flows import Flows
+from consilience.network.following import heard_of
 from consilience.network.graphs import complete, erdos_renyi, grid, path, ring, star, watts_strogatz
 from consilience.network.network import Network, from_matrix, from_networkx
 from consilience.network.schedule import Fixed, Gossip, Lossy, Most, Replay, RotatingStar, Schedule, Unheard
+from consilience.network.tables import Tables
 from consilience.network.turn_files import read_turns, turns_as_csv
 from consilience.network.turns import IDLE, Turn
 from consilience.network.union import check_union
@@ -16,6 +19,7 @@ __all__ = [
     "Asynchronous",
     "Churn",
     "Fixed",
+    "Flows",
     "Gossip",
     "IDLE",
     "Lossy",
@@ -25,6 +29,7 @@ __all__ = [
     "Replay",
     "RotatingStar",
     "Schedule",
+    "Tables",
     "Turn",
     "Unheard",
     "check",
@@ -35,6 +40,7 @@ __all__ = [
     "from_matrix",
     "from_networkx",
     "grid",
+    "heard_of",
     "lazy",
     "metropolis",
     "path",

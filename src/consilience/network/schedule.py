@@ -145,6 +145,19 @@ class Gossip:
         return Turn(awake, np.repeat(awake, 2), senders, half, np.zeros(len(senders), np.int32), float(number))
 
 
+def everybody_acts(schedule: Schedule) -> bool:
+    """Whether all agents learn and pool in every turn, as over a fixed W.
+
+    >>> from consilience.network import ring
+    >>> everybody_acts(Fixed(ring(5))), everybody_acts(RotatingStar(edges=4, at_once=2))
+    (True, False)
+    """
+    if not schedule.repeats or min(schedule.most[:2]) < schedule.agents:
+        return False
+    turns = (schedule.turn(number) for number in range(1, schedule.repeats + 1))
+    return all(len(turn.learners) == len(np.unique(turn.receivers)) == schedule.agents for turn in turns)
+
+
 def within(schedule: Any) -> Iterator[Any]:
     """A schedule, the one it is made from, where it is, the one that is made from, and so on.
 

@@ -15,7 +15,7 @@ import numpy as np
 from consilience.engines import hosts
 from consilience.engines.arm import Arm, Engine, Playing, Progress
 from consilience.errors import InputError
-from consilience.network import Network
+from consilience.network import Network, heard_of
 from consilience.runs import folder as files
 from consilience.runs.checkpoint import load_checkpoint, save_checkpoint
 from consilience.runs.description import RunConfig
@@ -49,7 +49,8 @@ class Play:
         self.done, self.digest = position["round"], position["digest"]
         self.extent = Extent(*position["record"])  # of the record at the last checkpoint
         self.seeds = config.seeds() if config.per_seed and config.replicates > 1 else None
-        self.changing = any(not isinstance(simulation.arm.hears, Network) for simulation in simulations.values())
+        heard = [heard_of(simulation.arm.hears) for simulation in simulations.values()]
+        self.changing = any(not isinstance(each, Network) for each in heard)
         self.record = _opened_record(folder, self.extent)
 
     def play(self, on_round: OnRound, stop: Callable[[], bool]) -> None:

@@ -26,7 +26,7 @@ from consilience.engines.simulate import Simulation
 from consilience.errors import InputError
 from consilience.files.strict_json import strict_json
 from consilience.files.whole import sha256_of, write_atomically
-from consilience.network import Network, turns_as_csv
+from consilience.network import Network, heard_of, turns_as_csv
 from consilience.runs import folder as files
 from consilience.runs.checkpoint import read_header
 from consilience.runs.description import RunConfig, pinned
@@ -121,8 +121,8 @@ def _checked_arms(config: RunConfig) -> dict[str, Arm]:
 def _write_turns(folder: Path, arms: dict[str, Arm], rounds: int) -> None:
     """Where a network changes: who learns and who hears whom in every round."""
     for name, arm in arms.items():
-        if not isinstance(arm.hears, Network):
-            files.write(folder, f"turns-{name}.csv", turns_as_csv(arm.hears, rounds).encode())
+        if not isinstance(heard := heard_of(arm.hears), Network):
+            files.write(folder, f"turns-{name}.csv", turns_as_csv(heard, rounds).encode())
 
 
 def carry_on(

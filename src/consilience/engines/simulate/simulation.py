@@ -25,6 +25,7 @@ from consilience.engines.simulate.placement import AXIS, PARTS, Placement, place
 from consilience.engines.simulate.plan import Plan, plan_of
 from consilience.engines.simulate.rounds import Round, from_all, play_heavy, play_light, row, with_row
 from consilience.network import IDLE, Fixed, Network, Schedule, Turn
+from consilience.network.schedule import everybody_acts
 
 ROWS, PROGRESS, WHOLE = PartitionSpec(AXIS), PartitionSpec(None, AXIS), PartitionSpec()  # where slots are in arrays
 
@@ -53,7 +54,7 @@ class Simulation:
         self.arm = arm
         self.schedule: Schedule = Fixed(arm.hears) if isinstance(arm.hears, Network) else arm.hears
         self.memory = self.schedule.most.age + 1
-        together = isinstance(self.schedule, Fixed)
+        together = everybody_acts(self.schedule)
         self._parts = PARTS if arm.steps is not None else None
         self.placement = place(self.schedule.agents, self._parts, devices, cut=together, work=arm.work)
         self._width = width_for(arm, self.schedule.agents)
@@ -63,7 +64,7 @@ class Simulation:
         self._said = np.zeros((1, self.schedule.agents), np.int64)  # after each turn so far, from turn 0
         self._start = self._program(partial(_start, arm, self.memory), (ROWS, WHOLE), PROGRESS)
         self._play = self._program(
-            partial(_play, arm, self.placement, self.schedule, self._width),
+            partial(_play, arm, self.placement, self.schedule.repeats, together, self._width),
             (PROGRESS, ROWS, ROWS, WHOLE, WHOLE, WHOLE, WHOLE, WHOLE),
             (PROGRESS, WHOLE),
             donated=0,
@@ -191,7 +192,8 @@ def _start(arm: Arm, memory: int, numbers: Int[Array, "slots"], given: Any) -> P
 def _play(
     arm: Arm,
     placement: Placement,
-    schedule: Schedule,
+    repeats: int | None,
+    together: bool,
     width: int,
     progress: Progress,
     here: Here,
@@ -203,7 +205,7 @@ def _play(
     measured: Bool[Array, "stops"],
 ) -> tuple[Progress, Metrics]:
     """What every device does: all repetitions, a block of lanes after another, from stop to stop, its own agents."""
-    play = play_heavy if arm.steps is not None else partial(play_light, everybody=isinstance(schedule, Fixed))
+    play = play_heavy if arm.steps is not None else partial(play_light, everybody=together)
     everything = jax.tree.map(lambda x: x[0], data)  # its row of what the hosts gave
 
     def one_seed(seed: Int[Array, ""], repetition: Int[Array, ""], progress: Progress) -> tuple[Progress, Metrics]:
@@ -216,7 +218,7 @@ def _play(
             return {k: jnp.zeros(x.shape, x.dtype) for k, x in jax.eval_shape(measure, now, stop).items()}
 
         def one_round(number: Int[Array, ""], now: Progress) -> Progress:
-            turn = here.turn(number, first, schedule.repeats)
+            turn = here.turn(number, first, repeats)
             return play(Round(arm, placement, here.numbers, turn, data, round_key(seed, number)), now)
 
         def to_next_stop(carry: tuple[Any, Progress], each: tuple[Any, Any]) -> tuple[tuple[Any, Progress], Metrics]:

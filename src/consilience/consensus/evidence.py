@@ -1,0 +1,60 @@
+"""What an agent's own data says, kept apart from what others say: its site, in natural parameters."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from consilience.beliefs import MeanField
+
+Belief = TypeVar("Belief")
+
+
+def nothing(like: Belief) -> Belief:
+    """The site of no data: natural parameters of zero.
+
+    >>> nothing(MeanField(jnp.ones(2), jnp.ones(2))).precision.tolist()
+    [0.0, 0.0]
+    """
+    zero: Belief = jax.tree.map(jnp.zeros_like, like)
+    return zero
+
+
+def plus(one: Belief, other: Any, factor: Any = 1.0) -> Belief:
+    """one + factor · other, in natural parameters: a product of densities, the other to a power."""
+    summed: Belief = jax.tree.map(lambda x, y: x + jnp.asarray(factor, x.dtype) * y, one, other)
+    return summed
+
+
+def renewed(site: Belief, b: Belief, q: Belief, damping: float) -> tuple[Belief, Float[Array, ""]]:
+    """The site after learning took q to b: t^(1−ρ) (b / cavity)^ρ = t + ρ (b − q), and how much of it was floored.
+
+    Between independent coordinates a site that would take precision away is given none (its mean stays where learning
+    put it), so that the product of a prior and any sites, old or new, is a distribution.
+    """
+    new = plus(site, plus(b, q, -1.0), damping)
+    if not isinstance(new, MeanField):
+        return new, jnp.zeros(())
+    belief: Any = plus(q, plus(new, site, -1.0))  # q with the new site in the place of the old one
+    taken = new.precision < 0
+    positive = jnp.where(belief.precision > 0, belief.precision, q.precision)  # type: ignore[attr-defined]
+    mean = belief.precision_mean / positive
+    floored = MeanField(
+        jnp.where(taken, 0, new.precision),
+        jnp.where(taken, new.precision_mean - new.precision * mean, new.precision_mean),
+    )
+    return floored, jnp.mean(taken.astype(jnp.result_type(float)))  # type: ignore[return-value]
+
+
+def at_least(belief: Belief, least: Belief) -> tuple[Belief, Float[Array, ""]]:
+    """The belief with no coordinate less precise than another's, and how many had to be raised; means stay."""
+    if not isinstance(belief, MeanField):
+        return belief, jnp.zeros(())
+    low = belief.precision < least.precision  # type: ignore[attr-defined]
+    positive = jnp.where(belief.precision > 0, belief.precision, least.precision)  # type: ignore[attr-defined]
+    raised = jnp.where(low, least.precision, belief.precision)  # type: ignore[attr-defined]
+    mean = jnp.where(low, belief.precision_mean / positive * raised, belief.precision_mean)
+    return MeanField(raised, mean), jnp.mean(low.astype(jnp.result_type(float)))  # type: ignore[return-value]

@@ -1,0 +1,192 @@
+"""Natural-gradient variational inference: means and curvatures, no second moments of gradients.
+
+Minimise  λ E_b[mean loss] + KL(b ‖ N(m₀, Λ₀⁻¹))  with λ = n / temperature. With δ = Λ₀/λ the belief is
+N(m, 1/(λ(h + δ))): h is the curvature of the mean loss, so that the agent's own evidence is λh and nothing else. A step
+draws the weights w = m + ε and has ĝ, the gradient there; by Price's theorem ĥ = ĝ ε λ(h + δ) estimates E ∇² loss, and
+
+    h ← β₂ h + (1 − β₂) ĥ + ½ (1 − β₂)² (h − ĥ)² / (h + δ)        (which keeps h + δ positive)
+    m ← m − rate · (ĝ + δ (m − m₀)) / (h + δ)                       mean = "newton"
+    m ← m − rate · (ĝ + min(δ, pull) (m − m₀))                      mean = "sgd"
+
+with momentum on ĝ (Shen et al. 2024, here with a Gaussian prior of any precisions). Descent by the gradient's own size
+is what different data at different agents bears best: normalised steps are as large where an agent knows nothing.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Float, Int, PRNGKeyArray, UInt32
+from pydantic import Field, PositiveFloat
+
+from consilience.agent import Info, Learner
+from consilience.beliefs import MeanField
+from consilience.described.fields import Described
+from consilience.learners.minibatches import Minibatches
+from consilience.learners.one_pass import one_pass
+from consilience.learners.packing import Blocks, Packing, packing_of
+from consilience.models import LogDensity, Model, log_likelihood
+from consilience.models.noise import FLOATS, INTEGERS, KEY_WORDS, normal
+
+NUMBERS = 9  # how many `constants_of` there are
+
+
+class NaturalOptions(Described):
+    """The constants of natural-gradient learning."""
+
+    learning_rate: PositiveFloat = Field(0.05, description="step size of the means")
+    decay: float = Field(0.99, gt=0, le=1, description="factor on the learning rate a round")
+    momentum: float = Field(0.9, ge=0, lt=1, description="β₁, on the gradients of the means")
+    mean: Literal["sgd", "newton"] = Field(
+        "sgd", description="how means move: by the gradient's own size, or divided by the curvature"
+    )
+    curvature: PositiveFloat = Field(0.1, description="h at the start: of the mean loss, at every weight")
+    curvature_decay: float = Field(0.9998, gt=0, lt=1, description="β₂: how slowly curvatures follow what is seen")
+    floor: float = Field(1e-4, ge=0, description="least curvature; what falls below is raised to it")
+    pull: float = Field(0.02, ge=0, description="sgd: the most that the prior pulls means back, a step of size 1")
+    prior_sd: PositiveFloat = Field(0.05, description="of the first prior, around the shared initial weights")
+    temperature: PositiveFloat = Field(1.0, description="1 is Bayes' rule; below, data counts more often")
+
+
+class NaturalState(NamedTuple):
+    """What an agent keeps: m, h and the momentum as blocks, the prior, λ, how many steps and rounds were made."""
+
+    mean: Blocks
+    curvature: Blocks
+    momentum: Blocks
+    prior: MeanField
+    scale: Float[Array, ""]
+    steps: Float[Array, ""]
+    rounds: Float[Array, ""]
+
+
+DEFAULTS = NaturalOptions()
+
+
+def natural_learner(
+    model: Model, packing: Packing, options: NaturalOptions = DEFAULTS, likelihood: LogDensity = log_likelihood
+) -> Learner:
+    """Natural-gradient inference, for any consensus; it is given the parameters that all agents share at the start."""
+
+    def fit(key: PRNGKeyArray, own: NaturalState, batch: Minibatches) -> tuple[NaturalState, Info]:
+        rate = options.learning_rate * options.decay**own.rounds
+        scale = batch.samples / options.temperature
+        before = own.steps - batch.first  # this round
+        constants = partial(constants_of, options, rate, scale, before)
+        prior = packing.split(own.prior.mean), packing.split(own.prior.precision)
+        parts, loss = descend(model, packing, likelihood, options, key, own[:3], prior, batch, constants)
+        rounds = own.rounds + batch.ends
+        return NaturalState(*parts, own.prior, jnp.asarray(scale), before + batch.last, rounds), {"loss": loss}
+
+    def belief(own: NaturalState) -> MeanField:
+        precision = own.prior.precision + own.scale * packing.flatten(own.curvature)
+        return MeanField(precision, precision * packing.flatten(own.mean))
+
+    def start(own: NaturalState, prior: MeanField, q: MeanField) -> NaturalState:
+        rest = jax.tree.map(jnp.zeros_like, own.momentum)
+        return own._replace(mean=packing.split(q.mean), momentum=rest, prior=prior, steps=0 * own.steps)
+
+    init = partial(started, options=options)
+    return Learner(lambda given: init(given).prior, init, fit, belief, start, lambda own: own.prior, reuses=True)
+
+
+def started(parameters: Any, options: NaturalOptions = DEFAULTS) -> NaturalState:
+    """An agent's state before its first round: everything around these parameters, nothing learnt."""
+    packing = packing_of(parameters)
+    mean = packing.pack(parameters)
+    flat = packing.flatten(mean)
+    prior = MeanField.from_moments(flat, jnp.full_like(flat, options.prior_sd**2))
+    curvature = jax.tree.map(lambda block: jnp.full_like(block, options.curvature), mean)
+    nothing = jnp.zeros(())  # no data yet: λ = 0, and the belief is the prior
+    return NaturalState(mean, curvature, jax.tree.map(jnp.zeros_like, mean), prior, nothing, nothing, nothing)
+
+
+def descend(
+    model: Model,
+    packing: Packing,
+    likelihood: LogDensity,
+    options: NaturalOptions,
+    key: PRNGKeyArray,
+    parts: tuple[Blocks, Blocks, Blocks],
+    prior: tuple[Blocks, Blocks],
+    batch: Minibatches,
+    constants: Any,
+) -> tuple[tuple[Blocks, Blocks, Blocks], Float[Array, ""]]:
+    """The steps of a round; the update makes the next draw of the weights while it has the numbers at hand."""
+    keys = jax.random.bits(key, (batch.chosen.shape[0] + 1, len(parts[0]), KEY_WORDS), jnp.uint32)
+    newton = options.mean == "newton"
+
+    def negative_log_likelihood(weights: Blocks, number: Any) -> Float[Array, ""]:
+        inputs, targets = batch.step(number)
+        return -batch.mean(likelihood(model.apply(packing.unpack(weights), inputs), targets), number)
+
+    def step(number: Int[Array, ""], carry: tuple[Any, Blocks, Array]) -> tuple[Any, Blocks, Array]:
+        parts, weights, total = carry
+        loss, slope = jax.value_and_grad(negative_log_likelihood)(weights, number)
+        # Adding nothing that comes from the gradient orders all updates after the last use of the weights, so that
+        # XLA can overwrite them in place.
+        numbers = constants(number) + 0 * slope[0][0, 0]
+        new = [
+            _update_and_draw(own, prior[0][b], prior[1][b], slope[b], numbers, keys[number + 1, b], newton)
+            for b, own in enumerate(zip(*parts, weights, strict=True))
+        ]
+        *parts, weights = (tuple(part) for part in zip(*new, strict=True))
+        return tuple(parts), weights, total + loss
+
+    numbers, floats = constants(batch.first), jnp.asarray(FLOATS, jnp.result_type(float))
+    first = tuple(
+        mean
+        + normal(mean.shape, keys[batch.first, b], floats=floats).astype(mean.dtype)
+        / jnp.sqrt(numbers[0] * h + prior[1][b])
+        for b, (mean, h) in enumerate(zip(parts[0], parts[1], strict=True))
+    )
+    parts, _, total = lax.fori_loop(batch.first, batch.last, step, (parts, first, jnp.zeros((), first[0].dtype)))
+    return parts, total / jnp.maximum(batch.last - batch.first, 1)
+
+
+def constants_of(options: NaturalOptions, rate: Any, scale: Any, before: Any, step: Any) -> Float[Array, "constants"]:
+    """The numbers of a step, as one array (see noise.INTEGERS)."""
+    b1, b2 = options.momentum, options.curvature_decay
+    newton = options.mean == "newton"
+    gain = 1 - b1 if newton else 1.0
+    size = rate / (1 - b1 ** (before + 1 + step)) if newton else rate
+    values = [scale, 1 / scale, b1, gain, size, 1 - b2, (1 - b2) ** 2 / 2, options.floor, options.pull]
+    return jnp.stack([jnp.asarray(value, jnp.result_type(float)) for value in values])
+
+
+def _update_and_draw(
+    own: tuple[Array, ...],
+    prior_mean: Array,
+    prior_precision: Array,
+    slope: Array,
+    numbers: Array,
+    key: UInt32[Array, "3"],
+    newton: bool,
+) -> tuple[Array, ...]:
+    """The update of a block and the next draw of its weights, in one pass."""
+    integers = jnp.concatenate([key, jnp.asarray(INTEGERS)])
+    floats = jnp.concatenate([numbers, jnp.asarray(FLOATS, numbers.dtype)])
+
+    def f(
+        mean: Array, h: Array, v: Array, w: Array, p: Array, lam: Array, g: Array, x: Array, i: Array
+    ) -> tuple[Array, ...]:
+        scale, over, b1, gain, size, b2, half, floor, pull = (x[k] for k in range(NUMBERS))
+        delta = lam * over
+        total = h + delta
+        seen = g * (w - mean) * (scale * total)
+        new = jnp.maximum(h + b2 * (seen - h) + half * (h - seen) * (h - seen) / total, floor)
+        back = mean - p
+        if newton:
+            v = b1 * v + gain * g
+            mean = mean - size * (v + delta * back) / (new + delta)
+        else:
+            v = b1 * v + g + jnp.minimum(delta, pull) * back
+            mean = mean - size * v
+        noise = normal(mean.shape, i[:KEY_WORDS], i[KEY_WORDS:], x[NUMBERS:]).astype(mean.dtype)
+        return mean, new, v, mean + noise * lax.rsqrt(scale * new + lam)
+
+    return one_pass(f, *own, prior_mean, prior_precision, slope, floats, integers)

@@ -1,0 +1,121 @@
+"""Every agent's data counts once: sums of sites on any graph, with loss, clocks and churn, are those of all data."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import plain_agents
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from consilience.beliefs import Categorical, Gaussian, MeanField
+from consilience.consensus import pooling, sites, tracking
+from consilience.consensus.evidence import at_least, renewed
+from consilience.learners import Observations, conjugate_learner, evidence, exact_learner
+from consilience.network import Asynchronous, Churn, Fixed, Lossy, from_matrix
+from consilience.network.flows import Flows
+from consilience.network.tables import Tables
+
+NOISE, D = 0.7, 3
+PRIOR = Gaussian.from_moments(jnp.zeros(D), 2.0 * jnp.eye(D))
+
+
+def directed(rng, agents):
+    """A strongly connected directed graph, unbalanced, with weights of no meaning to those who count evidence."""
+    W = np.eye(agents) + np.roll(np.eye(agents), 1, axis=1) + (rng.random((agents, agents)) < 1.5 / agents)
+    W = W * rng.uniform(0.2, 1, W.shape)
+    return from_matrix(W / W.sum(1, keepdims=True))
+
+
+def troubled(rng, network, kind):
+    if kind == "loss":
+        return Lossy(Fixed(network), 0.3, int(rng.integers(99)))
+    if kind == "churn":
+        return Churn(Lossy(Fixed(network), 0.3), 6, 3, int(rng.integers(99)))
+    durations = rng.choice([1, 1.5, 2.3], network.agents)
+    return Lossy(Asynchronous(network, durations, delay=0.8, tick=1.0), 0.3, int(rng.integers(99)))
+
+
+def observed(rng, agents):
+    x = jnp.asarray(rng.normal(size=(agents, 4, D)))
+    return Observations(x, jnp.asarray(x @ np.arange(1, D + 1) + NOISE * rng.normal(size=(agents, 4))))
+
+
+def of_all(data):
+    return evidence(Observations(data.features.reshape(-1, D), data.labels.reshape(-1)), NOISE)
+
+
+def relative(one, other):
+    return max(float(jnp.abs(x - y).max() / jnp.abs(y).max()) for x, y in zip(one, other, strict=True))
+
+
+@pytest.mark.parametrize("kind", ["loss", "clocks", "churn"])
+@pytest.mark.parametrize("rule", ["sites", "tracking"])
+@settings(max_examples=3, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_everybody_ends_with_the_posterior_of_all_data(rule, kind, seed):
+    """Each sees its data once, in the first round that it learns in; then nothing new."""
+    rng = np.random.default_rng(seed)
+    agents = int(rng.integers(2, 9))
+    schedule = troubled(rng, directed(rng, agents), kind)
+    data, rounds = observed(rng, agents), 80 if rule == "sites" else 300
+    seen = set()
+
+    def batch(number, i):
+        first, _ = i not in seen, seen.add(i)
+        return jax.tree.map(lambda x: np.asarray(x)[i] * float(first), data)
+
+    learner = conjugate_learner(PRIOR, NOISE)
+    made = Tables(schedule, rounds) if rule == "sites" else Flows(schedule, rounds)
+    agent = sites(learner) if rule == "sites" else tracking(learner, agents)
+    turns = [made.turn(number) for number in range(1, rounds + 1)]
+    states = plain_agents.play(agent, [plain_agents.KEY] * agents, turns, batch)
+    exact = jax.tree.map(jnp.add, PRIOR, of_all(data))
+    assert len(seen) == agents
+    for state in states:
+        assert relative(state.q.moments(), exact.moments()) < 1e-6
+    plain = [schedule.turn(number) for number in range(1, rounds + 1)]
+    seen.clear()
+    states = plain_agents.play(pooling(learner), [plain_agents.KEY] * agents, plain, batch)
+    assert max(relative(state.moments(), exact.moments()) for state in states) > 1e-2  # the paper's rule weighs by v
+
+
+def test_hypotheses_too():
+    tables = jnp.log(jnp.array([[0.5, 0.5], [0.2, 0.8], [0.9, 0.1]]))  # of two outcomes under three hypotheses
+    learner = exact_learner(Categorical.uniform(3), lambda outcome: tables[:, outcome])
+    network = from_matrix([[0.9, 0.1, 0], [0, 0.5, 0.5], [0.3, 0.3, 0.4]])
+    outcomes = np.random.default_rng(0).integers(2, size=(12, 3))
+    total = sum(tables[:, outcome] for outcome in outcomes.reshape(-1))
+    made = Tables(network, 12)
+    turns = [made.turn(number) for number in range(1, 13)]
+    states = plain_agents.play(
+        sites(learner), [plain_agents.KEY] * 3, turns, lambda number, i: int(outcomes[number - 1, i])
+    )
+    # On this cycle the newest outcomes have not reached everybody: agent 0 hears 1 at once and 2 a round later.
+    missing = tables[:, int(outcomes[-1, 2])]
+    expected = Categorical(total - missing).moments()
+    np.testing.assert_allclose(states[0].q.moments(), expected, rtol=1e-9)
+
+
+def test_a_site_never_takes_precision_away():
+    q = MeanField(jnp.array([4.0, 4.0]), jnp.array([4.0, 4.0]))
+    site = MeanField(jnp.array([1.0, 1.0]), jnp.array([1.0, 1.0]))
+    b = MeanField(jnp.array([6.0, 2.0]), jnp.array([12.0, 6.0]))  # surer of one, less sure of the other; means 2 and 3
+    new, floored = renewed(site, b, q, 1.0)
+    np.testing.assert_allclose(new.precision, [3.0, 0.0])
+    assert floored == 0.5
+    cavity = MeanField(q.precision - site.precision, q.precision_mean - site.precision_mean)
+    mean = (cavity.precision_mean + new.precision_mean) / (cavity.precision + new.precision)
+    np.testing.assert_allclose(mean, [2.0, 3.0])  # where learning put them
+    half, _ = renewed(site, b, q, 0.5)
+    np.testing.assert_allclose(half.precision, [2.0, 0.0])
+
+
+def test_a_cavity_is_at_least_as_sure_as_the_first_prior():
+    first = MeanField(jnp.full(3, 2.0), jnp.zeros(3))
+    belief = MeanField(jnp.array([3.0, 1.0, -1.0]), jnp.array([3.0, 1.0, 4.0]))
+    raised, low = at_least(belief, first)
+    np.testing.assert_allclose(raised.precision, [3.0, 2.0, 2.0])
+    np.testing.assert_allclose(raised.mean[:2], [1.0, 1.0])
+    assert np.isfinite(raised.mean).all()
+    assert float(low) == pytest.approx(2 / 3)
