@@ -32,7 +32,7 @@ from consilience.learners.packing import Blocks, Packing, packing_of
 from consilience.models import LogDensity, Model, log_likelihood
 from consilience.models.noise import FLOATS, INTEGERS, KEY_WORDS, normal
 
-NUMBERS = 9  # how many `constants_of` there are
+NUMBERS = 10  # how many `constants_of` there are
 
 
 class NaturalOptions(Described):
@@ -43,6 +43,9 @@ class NaturalOptions(Described):
     momentum: float = Field(0.9, ge=0, lt=1, description="β₁, on the gradients of the means")
     mean: Literal["sgd", "newton"] = Field(
         "sgd", description="how means move: by the gradient's own size, or divided by the curvature"
+    )
+    estimator: Literal["price", "squares"] = Field(
+        "price", description="of the curvature: gradients times noise (Price), or squared gradients (Fisher)"
     )
     curvature: PositiveFloat = Field(0.1, description="h at the start: of the mean loss, at every weight")
     curvature_decay: float = Field(0.9998, gt=0, lt=1, description="β₂: how slowly curvatures follow what is seen")
@@ -76,7 +79,7 @@ def natural_learner(
         rate = options.learning_rate * options.decay**own.rounds
         scale = batch.samples / options.temperature
         before = own.steps - batch.first  # this round
-        constants = partial(constants_of, options, rate, scale, before)
+        constants = partial(constants_of, options, rate, scale, before, batch.chosen.shape[1])
         prior = packing.split(own.prior.mean), packing.split(own.prior.precision)
         parts, loss = descend(model, packing, likelihood, options, key, own[:3], prior, batch, constants)
         rounds = own.rounds + batch.ends
@@ -118,7 +121,6 @@ def descend(
 ) -> tuple[tuple[Blocks, Blocks, Blocks], Float[Array, ""]]:
     """The steps of a round; the update makes the next draw of the weights while it has the numbers at hand."""
     keys = jax.random.bits(key, (batch.chosen.shape[0] + 1, len(parts[0]), KEY_WORDS), jnp.uint32)
-    newton = options.mean == "newton"
 
     def negative_log_likelihood(weights: Blocks, number: Any) -> Float[Array, ""]:
         inputs, targets = batch.step(number)
@@ -131,7 +133,7 @@ def descend(
         # XLA can overwrite them in place.
         numbers = constants(number) + 0 * slope[0][0, 0]
         new = [
-            _update_and_draw(own, prior[0][b], prior[1][b], slope[b], numbers, keys[number + 1, b], newton)
+            _update_and_draw(own, prior[0][b], prior[1][b], slope[b], numbers, keys[number + 1, b], options)
             for b, own in enumerate(zip(*parts, weights, strict=True))
         ]
         *parts, weights = (tuple(part) for part in zip(*new, strict=True))
@@ -148,13 +150,15 @@ def descend(
     return parts, total / jnp.maximum(batch.last - batch.first, 1)
 
 
-def constants_of(options: NaturalOptions, rate: Any, scale: Any, before: Any, step: Any) -> Float[Array, "constants"]:
+def constants_of(
+    options: NaturalOptions, rate: Any, scale: Any, before: Any, many: Any, step: Any
+) -> Float[Array, "constants"]:
     """The numbers of a step, as one array (see noise.INTEGERS)."""
     b1, b2 = options.momentum, options.curvature_decay
     newton = options.mean == "newton"
     gain = 1 - b1 if newton else 1.0
     size = rate / (1 - b1 ** (before + 1 + step)) if newton else rate
-    values = [scale, 1 / scale, b1, gain, size, 1 - b2, (1 - b2) ** 2 / 2, options.floor, options.pull]
+    values = [scale, 1 / scale, b1, gain, size, 1 - b2, (1 - b2) ** 2 / 2, options.floor, options.pull, many]
     return jnp.stack([jnp.asarray(value, jnp.result_type(float)) for value in values])
 
 
@@ -165,20 +169,24 @@ def _update_and_draw(
     slope: Array,
     numbers: Array,
     key: UInt32[Array, "3"],
-    newton: bool,
+    options: NaturalOptions,
 ) -> tuple[Array, ...]:
     """The update of a block and the next draw of its weights, in one pass."""
+    newton, squares = options.mean == "newton", options.estimator == "squares"
     integers = jnp.concatenate([key, jnp.asarray(INTEGERS)])
     floats = jnp.concatenate([numbers, jnp.asarray(FLOATS, numbers.dtype)])
 
     def f(
         mean: Array, h: Array, v: Array, w: Array, p: Array, lam: Array, g: Array, x: Array, i: Array
     ) -> tuple[Array, ...]:
-        scale, over, b1, gain, size, b2, half, floor, pull = (x[k] for k in range(NUMBERS))
+        scale, over, b1, gain, size, b2, half, floor, pull, many = (x[k] for k in range(NUMBERS))
         delta = lam * over
         total = h + delta
-        seen = g * (w - mean) * (scale * total)
-        new = jnp.maximum(h + b2 * (seen - h) + half * (h - seen) * (h - seen) / total, floor)
+        seen = g * g * many if squares else g * (w - mean) * (scale * total)
+        new = h + b2 * (seen - h)
+        if not squares:
+            new = new + half * (h - seen) * (h - seen) / total
+        new = jnp.maximum(new, floor)
         back = mean - p
         if newton:
             v = b1 * v + gain * g

@@ -73,8 +73,8 @@ def play_heavy(now: Round, before: Progress) -> Progress:
         at = at._replace(state=with_row(at.state, learnt, slot, state))
         return at._replace(public=with_row(at.public, agent.publish(learnt), slot))
 
-    def remember(number: Int[Array, ""], said: Any) -> Any:
-        slot = turn.work[0, number, 0]
+    def remember(half: int, number: Int[Array, ""], said: Any) -> Any:
+        slot = turn.work[half, number, 0]
 
         def put(x: Array, new: Array) -> Array:
             its = lax.dynamic_update_index_in_dim(row(x, slot), row(new, slot), turn.position[slot], 0)
@@ -106,8 +106,9 @@ def play_heavy(now: Round, before: Progress) -> Progress:
         after = after._replace(state=_move(placement, after.state, from_first=True))
         after = lax.fori_loop(0, turn.pieces[1], partial(piece, 1), after)
         after = after._replace(state=_move(placement, after.state, from_first=False))
-    if after.said is not None:
-        after = after._replace(said=lax.fori_loop(0, turn.pieces[0], remember, after.said))
+    if after.said is not None:  # who is cut ends its round, and is heard, where it plays its second half
+        for half in range(2 if placement.left else 1):
+            after = after._replace(said=lax.fori_loop(0, turn.pieces[half], partial(remember, half), after.said))
     own = _said(after.public, after.said)
     sent = _sent(now, own)
     return after._replace(state=lax.fori_loop(0, turn.hearing, hear, after.state))
