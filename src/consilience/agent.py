@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
+import jax
+import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray
 
 State: TypeAlias = Any
@@ -49,7 +51,7 @@ class Learner(NamedTuple):
     fit(key, own, batch) -> own, info: learn from a batch, with the prior that it has.
     belief(own) -> b: what is believed after that.
     start(own, prior, q) -> own: learn from this prior next, and begin at q, what is believed by now.
-    pooled(own) -> prior: the one that it learns from, as it was last started with.
+    adopt(own) -> own: believe the prior, having nothing to learn from: b = q minimises KL(b ‖ q).
     reuses: whether every round's data is the same again. If so, what it said before must not count in the prior from
     which it is learnt from anew; if not, every batch is new evidence, and comes to what was believed.
     """
@@ -59,8 +61,19 @@ class Learner(NamedTuple):
     fit: Callable[[PRNGKeyArray, Own, Batch], tuple[Own, Info]]
     belief: Callable[[Own], Any]
     start: Callable[[Own, Any, Any], Own]
-    pooled: Callable[[Own], Any]
+    adopt: Callable[[Own], Own]
     reuses: bool
+
+
+def adopting(learner: Learner) -> Learner:
+    """The same learner; where a round's batch has no steps, there being no data, what is believed is the prior."""
+
+    def fit(key: PRNGKeyArray, own: Own, batch: Batch) -> tuple[Own, Info]:
+        learnt, info = learner.fit(key, own, batch)
+        nothing = batch.steps == 0
+        return jax.tree.map(lambda new, old: jnp.where(nothing, old, new), learnt, learner.adopt(own)), info
+
+    return learner._replace(fit=fit)
 
 
 def streaming(prior: Any, update: Callable[[Any, Batch], Any]) -> Learner:

@@ -23,6 +23,7 @@ PURPOSES: dict[str, int] = {
     "start vector": 6,  # of eigenvalue solvers: nothing random depends on it, nor on the next
     "order of elimination": 7,
     "kept back": 8,
+    "participation": 9,
 }
 
 

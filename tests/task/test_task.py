@@ -15,7 +15,8 @@ from consilience.data import Partition
 from consilience.engines.simulate import Simulation
 from consilience.errors import InputError
 from consilience.experiments.learn.description import OwnLearner
-from consilience.learners.variational import adopted, started, variational
+from consilience.learners.packing import packing_of
+from consilience.learners.variational import started, variational, variational_learner
 from consilience.models import mlp
 from consilience.models.likelihoods import Categorical
 from consilience.network import ring
@@ -45,7 +46,7 @@ def task_of(partitions, learner, kept=None, inputs=2):
 @partial(jax.jit, static_argnums=(0, 1))
 def _drawn(learner, steps, data, repetition, key, agent):
     """A draw on tables that are filled up to one size: one program for all of them."""
-    return draw(learner, steps, data.of_repetition(repetition), key, agent)
+    return draw(learner, steps, None, data.of_repetition(repetition), key, agent)
 
 
 def drawn(task, seeds, seed, agent, key=0):
@@ -200,7 +201,7 @@ def test_whoever_has_no_data_publishes_what_it_pooled(start):
     partitions = {0: dealt([5, 0, 9], 2, 0)}
     task = task_of(partitions, learner)
     task = task._replace(load=partial(_labelled, task.load()))
-    arm = arms_of(task, {"a": ring(3)}, lambda data, progress, number, key: {"n": 1.0 * number})["a"]
+    arm = arms_of(task, {"a": ring(3)}, lambda rule: lambda data, progress, number, key: {"n": 1.0 * number}, 9)["a"]
     for devices in (1, 2):
         simulation = Simulation(arm, [0], jax.devices()[:devices])
         progress, held = simulation.start(), None
@@ -223,7 +224,8 @@ def test_what_is_adopted_is_the_prior():
     agent = variational(model, parameters, OwnLearner(start="own"))
     heard = MeanField.from_moments(jnp.arange(8.0), jnp.full(8, 0.25))
     state = agent.pool(state, Inbox(heard))
-    said = agent.publish(adopted(state))
+    learner = variational_learner(model, packing_of(parameters), OwnLearner(start="own"))
+    said = agent.publish(learner.adopt(state))
     np.testing.assert_allclose(np.asarray(said.mean), np.arange(8.0), atol=1e-12)
     np.testing.assert_allclose(np.asarray(said.precision), 4.0)
 

@@ -33,17 +33,17 @@ class GradientOptions(Described):
 
 
 class GradientState(NamedTuple):
-    """What an agent keeps: its weights, what it pooled, the moments of its gradients, a shift, steps and rounds.
+    """What an agent keeps: its weights, the moments of its gradients, a shift, what it pooled, steps and rounds.
 
     `shift` is added to every gradient (see `consensus.gradient_tracking`); there is none where it is empty, as there
     are no second moments without Adam.
     """
 
     weights: Blocks
-    anchor: Blocks
     first: Blocks
     second: Blocks
     shift: Blocks
+    prior: Point
     steps: Float[Array, ""]
     rounds: Float[Array, ""]
 
@@ -64,11 +64,13 @@ def gradient_learner(
         weights = packing_of(given).pack(given)
         zero = jax.tree.map(jnp.zeros_like, weights)
         second, shift = zero if options.optimizer == "adam" else (), zero if shifted else ()
-        return GradientState(weights, weights, zero, second, shift, jnp.zeros(()), jnp.zeros(()))
+        prior = Point(packing.flatten(weights))
+        return GradientState(weights, zero, second, shift, prior, jnp.zeros(()), jnp.zeros(()))
 
     def fit(key: PRNGKeyArray, own: GradientState, batch: Minibatches) -> tuple[GradientState, Info]:
         rate = options.learning_rate * options.decay**own.rounds
         before = own.steps - batch.first  # this round
+        anchor = packing.split(own.prior.value)
 
         def loss(weights: Blocks, number: Any) -> Float[Array, ""]:
             inputs, targets = batch.step(number)
@@ -78,7 +80,7 @@ def gradient_learner(
             (weights, first, second), total = carry
             value, slope = jax.value_and_grad(loss)(weights, number)
             numbers = constants_of(options, rate, before + 1 + number)
-            parts = [weights, own.anchor, slope, first]
+            parts = [weights, anchor, slope, first]
             parts += [second] if second else []
             parts += [own.shift] if shifted else []
             new = [_update(options, shifted, numbers, *each) for each in zip(*parts, strict=True)]
@@ -101,14 +103,13 @@ def gradient_learner(
 
     def start(own: GradientState, prior: Point, q: Point) -> GradientState:
         forgotten = partial(jax.tree.map, jnp.zeros_like)
-        anchor = packing.split(q.value)
         first, second = forgotten(own.first), forgotten(own.second)
-        return own._replace(weights=anchor, anchor=anchor, first=first, second=second, steps=0 * own.steps)
+        return own._replace(weights=packing.split(q.value), first=first, second=second, prior=q, steps=0 * own.steps)
 
-    def pooled(own: GradientState) -> Point:
-        return Point(packing.flatten(own.anchor))
+    def adopt(own: GradientState) -> GradientState:
+        return own._replace(weights=packing.split(own.prior.value))
 
-    return Learner(lambda given: pooled(init(given)), init, fit, belief, start, pooled, reuses=True)
+    return Learner(lambda given: init(given).prior, init, fit, belief, start, adopt, reuses=True)
 
 
 def constants_of(options: GradientOptions, rate: Any, step: Any) -> Float[Array, "constants"]:

@@ -83,7 +83,10 @@ def laplace_learner(
         mode = q.mean  # not a number where sums that are not mixed yet have no precision: then it stays
         return own._replace(prior=prior, towards=jnp.where(jnp.isfinite(mode).all(), mode, own.point))
 
-    return Learner(prior, init, fit, belief, start, lambda own: own.prior, reuses=True)
+    def adopt(own: LaplaceState) -> LaplaceState:
+        return own._replace(evidence=jax.tree.map(jnp.zeros_like, own.evidence))
+
+    return Learner(prior, init, fit, belief, start, adopt, reuses=True)
 
 
 def _moved(apply: Any, own: LaplaceState, batch: Minibatches) -> Float[Array, "d"]:

@@ -8,6 +8,8 @@ draws the weights w = m + ε and has ĝ, the gradient there; by Price's theorem 
     m ← m − rate · (ĝ + δ (m − m₀)) / (h + δ)                       mean = "newton"
     m ← m − rate · (ĝ + min(δ, pull) (m − m₀))                      mean = "sgd"
 
+(without a pull m is where the own data alone leads, and the prior comes in afterwards, by Bayes' rule)
+
 with momentum on ĝ (Shen et al. 2024, here with a Gaussian prior of any precisions). Descent by the gradient's own size
 is what different data at different agents bears best: normalised steps are as large where an agent knows nothing.
 """
@@ -50,7 +52,9 @@ class NaturalOptions(Described):
     curvature: PositiveFloat = Field(0.1, description="h at the start: of the mean loss, at every weight")
     curvature_decay: float = Field(0.9998, gt=0, lt=1, description="β₂: how slowly curvatures follow what is seen")
     floor: float = Field(1e-4, ge=0, description="least curvature; what falls below is raised to it")
-    pull: float = Field(0.02, ge=0, description="sgd: the most that the prior pulls means back, a step of size 1")
+    pull: float = Field(
+        0.02, ge=0, description="sgd: the most that the prior pulls means back; 0: they follow the own data alone"
+    )
     prior_sd: PositiveFloat = Field(0.05, description="of the first prior, around the shared initial weights")
     temperature: PositiveFloat = Field(1.0, description="1 is Bayes' rule; below, data counts more often")
 
@@ -74,6 +78,7 @@ def natural_learner(
     model: Model, packing: Packing, options: NaturalOptions = DEFAULTS, likelihood: LogDensity = log_likelihood
 ) -> Learner:
     """Natural-gradient inference, for any consensus; it is given the parameters that all agents share at the start."""
+    apart = options.mean == "sgd" and not options.pull
 
     def fit(key: PRNGKeyArray, own: NaturalState, batch: Minibatches) -> tuple[NaturalState, Info]:
         rate = options.learning_rate * options.decay**own.rounds
@@ -86,15 +91,21 @@ def natural_learner(
         return NaturalState(*parts, own.prior, jnp.asarray(scale), before + batch.last, rounds), {"loss": loss}
 
     def belief(own: NaturalState) -> MeanField:
-        precision = own.prior.precision + own.scale * packing.flatten(own.curvature)
-        return MeanField(precision, precision * packing.flatten(own.mean))
+        evidence, mean = own.scale * packing.flatten(own.curvature), packing.flatten(own.mean)
+        precision = own.prior.precision + evidence
+        if apart:  # Bayes' rule: the prior times N(m, 1/(λh)), which is what the data says
+            return MeanField(precision, own.prior.precision_mean + evidence * mean)
+        return MeanField(precision, precision * mean)
 
     def start(own: NaturalState, prior: MeanField, q: MeanField) -> NaturalState:
         rest = jax.tree.map(jnp.zeros_like, own.momentum)
         return own._replace(mean=packing.split(q.mean), momentum=rest, prior=prior, steps=0 * own.steps)
 
+    def adopt(own: NaturalState) -> NaturalState:
+        return own._replace(mean=packing.split(own.prior.mean), scale=jnp.zeros(()))
+
     init = partial(started, options=options)
-    return Learner(lambda given: init(given).prior, init, fit, belief, start, lambda own: own.prior, reuses=True)
+    return Learner(lambda given: init(given).prior, init, fit, belief, start, adopt, reuses=True)
 
 
 def started(parameters: Any, options: NaturalOptions = DEFAULTS) -> NaturalState:

@@ -20,7 +20,7 @@ from consilience.consensus.pooling import pooling
 from consilience.described.fields import Described
 from consilience.learners.descent import Fit, by_outputs, by_weights, constants_of
 from consilience.learners.minibatches import Minibatches
-from consilience.learners.packing import Packing, packing_of, split_like
+from consilience.learners.packing import Packing, packing_of
 from consilience.models import LogDensity, Model, log_likelihood
 
 
@@ -101,16 +101,12 @@ def variational_learner(
             fit, steps = Fit(fit.mean, fit.sd, *(jax.tree.map(jnp.zeros_like, part) for part in fit[2:])), 0 * steps
         return VariationalState(fit, prior, steps, own.rounds)
 
+    def adopt(own: VariationalState) -> VariationalState:
+        mean, sd = (packing.split(vector) for vector in (own.prior.mean, 1 / jnp.sqrt(own.prior.precision)))
+        return own._replace(fit=own.fit._replace(mean=mean, sd=sd))
+
     init = partial(started, options=options)
-    return Learner(lambda given: init(given).prior, init, fit, belief, start, lambda own: own.prior, reuses=True)
-
-
-def adopted(state: VariationalState) -> VariationalState:
-    """Where there is nothing to learn from, b = q minimises KL(b ‖ q): the belief is what was pooled."""
-    mean, sd = (
-        split_like(state.fit.mean, vector) for vector in (state.prior.mean, 1 / jnp.sqrt(state.prior.precision))
-    )
-    return state._replace(fit=state.fit._replace(mean=mean, sd=sd))
+    return Learner(lambda given: init(given).prior, init, fit, belief, start, adopt, reuses=True)
 
 
 def started(parameters: Any, options: Options = DEFAULTS) -> VariationalState:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Discriminator, Field, Tag
 
 from consilience.described.fields import Described
 from consilience.learners import Options
+from consilience.learners.gradient import GradientOptions
+from consilience.learners.laplace import LaplaceOptions
+from consilience.learners.natural import NaturalOptions
+
+VARIATIONAL = "variational"
 
 
 class Drawing(Described):
@@ -25,4 +30,55 @@ class Drawing(Described):
 
 
 class LearnerConfig(Options, Drawing):
-    """The local update: how much data a round takes, and what `variational` does with it."""
+    """The paper's local update: how much data a round takes, and what `variational` does with it."""
+
+    kind: Literal["variational"] = "variational"
+
+
+class Natural(NaturalOptions, Drawing):
+    """Natural-gradient variational inference."""
+
+    kind: Literal["natural"] = "natural"
+
+
+class Gradient(GradientOptions, Drawing):
+    """Gradient steps on point weights."""
+
+    kind: Literal["gradient"] = "gradient"
+
+
+class Laplace(LaplaceOptions):
+    """Laplace's approximation with a full covariance, for models without hidden layers; a round is one Newton step."""
+
+    kind: Literal["laplace"] = "laplace"
+    batch: int = Field(256, ge=1, description="examples at a time; all own examples are used in every round")
+
+    @property
+    def epochs(self) -> int:
+        """Every example once a round."""
+        return 1
+
+    @property
+    def steps(self) -> Literal["own"]:
+        """As many as the own data has."""
+        return "own"
+
+    @property
+    def evidence(self) -> Literal["own"]:
+        """All own examples."""
+        return "own"
+
+
+AnyLearner = LearnerConfig | Natural | Gradient | Laplace
+
+
+def kind_of(values: Any) -> str:
+    """The kind of a described learner; where nothing is said, it is the paper's."""
+    kind = values.get("kind", VARIATIONAL) if isinstance(values, dict) else getattr(values, "kind", VARIATIONAL)
+    return str(kind)
+
+
+OtherLearner = (
+    Annotated[Natural, Tag("natural")] | Annotated[Gradient, Tag("gradient")] | Annotated[Laplace, Tag("laplace")]
+)
+PaperLearner = Annotated[Annotated[LearnerConfig, Tag(VARIATIONAL)] | OtherLearner, Discriminator(kind_of)]

@@ -11,18 +11,19 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from consilience.agent import Agent, Batch, Info, State
 from consilience.data import Partition
 from consilience.data.shuffle import shuffled
 from consilience.engines.arm import Arm, Metrics, Progress, agent_key, start_key
 from consilience.errors import InputError
 from consilience.learners.minibatches import Minibatches
 from consilience.learners.packing import packing_of
-from consilience.learners.variational import adopted, started, variational
 from consilience.models import Likelihood, Model
 from consilience.network import Network, Schedule
-from consilience.task.learner import LearnerConfig
+from consilience.task.consensus import Central, ConsensusConfig, Pooling, Sites, Tracking
+from consilience.task.learner import AnyLearner
+from consilience.task.rule import Rule, held_by_first, nobody_hears, rule_of
 from consilience.task.shared import Examples, Shared, shared
+from consilience.theory import stationary
 
 Measure = Callable[[Shared, Progress, Int[Array, ""], PRNGKeyArray], Metrics]
 
@@ -33,7 +34,8 @@ class Task(NamedTuple):
     load() -> all examples; called on every host, which keeps those of its own agents.
     held, kept: for every seed, who learns from which example, and who is judged by which (None: a test set judges).
     model, likelihood: the network and what its outputs say of a target.
-    learner: the local update. same_start: all seeds begin with the weights of the first.
+    learner, consensus: the local update, and how everybody's evidence comes together.
+    same_start: all seeds begin with the weights of the first.
     """
 
     load: Callable[[], Examples]
@@ -41,8 +43,9 @@ class Task(NamedTuple):
     kept: Mapping[int, Partition] | None
     model: Model
     likelihood: Likelihood
-    learner: LearnerConfig
+    learner: AnyLearner
     same_start: bool = False
+    consensus: ConsensusConfig = Pooling()
 
     def an_epoch(self, seed: int) -> Int[np.ndarray, "agents"]:
         """How many steps an epoch of each agent has: none without data; for all what the smallest share allows, or own.
@@ -51,6 +54,26 @@ class Task(NamedTuple):
         """
         sizes, batch = self.held[seed].sizes(), self.learner.batch
         return -(-sizes // batch) if self.learner.steps == "own" else np.full_like(sizes, sizes.min() // batch)
+
+    def heard(self, by: Network | Schedule) -> Task:
+        """The task as it is on this network: with all data at one agent where that is asked for, or with nobody heard.
+
+        Where nobody hears anybody everybody believes what its own data says, by whatever rule: as sites or beliefs.
+        """
+        if nobody_hears(by):
+            apart = Sites() if isinstance(self.consensus, Sites | Tracking) else Pooling()
+            return self._replace(consensus=apart)
+        if not isinstance(self.consensus, Central):
+            return self
+        return self._replace(held={seed: held_by_first(partition) for seed, partition in self.held.items()})
+
+    def rule(self, heard: Network | Schedule) -> Rule:
+        """The learner and the consensus as agents on this network."""
+        sizes = next(iter(self.held.values())).sizes()
+        if len(sizes) != heard.agents:
+            raise InputError(f"shares: must be as many as agents of the network, {heard.agents}, got {len(sizes)}")
+        idle = any((partition.sizes() == 0).any() for partition in self.held.values())
+        return rule_of(self.learner, self.consensus, self.model, self.likelihood, sizes, idle)
 
     def steps(self) -> int:
         """The most steps that an agent makes in a round of any repetition."""
@@ -77,40 +100,57 @@ class Task(NamedTuple):
 def arms_of(
     task: Task,
     hears: Mapping[str, Network | Schedule],
-    measure: Measure,
+    measure: Callable[[Rule], Measure],
+    rounds: int,
     compare: Callable[[Metrics], Metrics] = lambda measured: measured,
 ) -> dict[str, Arm]:
-    """An arm for each network or schedule, all on the same task; `data.agent` is whom `measure` is about."""
+    """An arm for each network or schedule, all on the same task; `data.agent` is whom a measure is about.
+
+    `measure(rule)` knows where the rule has its beliefs. `rounds` is how many there will be.
+    """
+    return {name: _arm(task.heard(heard), heard, measure, rounds, compare) for name, heard in hears.items()}
+
+
+def _arm(
+    task: Task,
+    heard: Network | Schedule,
+    measure: Callable[[Rule], Measure],
+    rounds: int,
+    compare: Callable[[Metrics], Metrics],
+) -> Arm:
     task.check()
-    seeds = list(task.held)
-    initial = task.model.init(start_key(seeds[0]))
-    agent = variational(task.model, initial, task.learner, task.likelihood.log_density)
-    agent = agent._replace(init=partial(started, options=task.learner))
-    if any((partition.sizes() == 0).any() for partition in task.held.values()):
-        agent = _adopting(agent)
-    steps = task.steps()
+    initial = task.model.init(start_key(next(iter(task.held))))
+    rule, steps = task.rule(heard), task.steps()
 
     def begins_with(given: Sequence[int]) -> Any:
         """Drawn outside of the program, which would round by what else it computes."""
         drawn = [initial if task.same_start else task.model.init(start_key(int(seed))) for seed in given]
         return jax.tree.map(lambda *each: np.stack(each), *drawn)
 
-    return {
-        name: Arm(
-            agent,
-            partial(draw, task.learner, steps),
-            schedule,
-            measure,
-            compare,
-            task.data,
-            steps,
-            Shared.of_repetition,
-            begins_with,
-            work_of(task),
-            Shared.of_agent,
+    return Arm(
+        rule.agent,
+        partial(draw, task.learner, steps, counts_alike(task, heard)),
+        rule.hears(heard, rounds),
+        measure(rule),
+        compare,
+        task.data,
+        steps,
+        Shared.of_repetition,
+        begins_with,
+        work_of(task),
+        Shared.of_agent,
+    )
+
+
+def counts_alike(task: Task, heard: Network | Schedule) -> Float[np.ndarray, "agents"] | None:
+    """1/(N v): what agents' evidence is multiplied by so that the network counts everybody's alike, where asked for."""
+    if not (isinstance(task.consensus, Pooling) and task.consensus.alike):
+        return None
+    if not isinstance(heard, Network):
+        raise InputError(
+            "consensus.alike: is for networks that stay the same; sites and tracking count data once in any"
         )
-        for name, schedule in hears.items()
-    }
+    return 1 / (heard.agents * stationary(heard))
 
 
 def work_of(task: Task) -> list[float] | None:
@@ -135,8 +175,18 @@ def flat_apply(model: Model) -> Callable[[Float[Array, "size"], Array], Array]:
     return apply
 
 
-def draw(learner: LearnerConfig, steps: int, data: Shared, key: PRNGKeyArray, number: Int[Array, ""]) -> Minibatches:
-    """E epochs of minibatches, without replacement within an epoch: an agent's own number of steps, or all the same."""
+def draw(
+    learner: AnyLearner,
+    steps: int,
+    counts: Float[np.ndarray, "agents"] | None,
+    data: Shared,
+    key: PRNGKeyArray,
+    number: Int[Array, ""],
+) -> Minibatches:
+    """E epochs of minibatches, without replacement within an epoch: an agent's own number of steps, or all the same.
+
+    `counts`: how often everybody's evidence counts, where that is not once.
+    """
     size, an_epoch = data.held.size[number], data.an_epoch[number]
     # Somebody else may have longer epochs than this share allows: those places are not looked at.
     # Nothing cannot be shuffled, it would take for ever: who has no data draws a row that it does not use.
@@ -153,23 +203,13 @@ def draw(learner: LearnerConfig, steps: int, data: Shared, key: PRNGKeyArray, nu
     used = size if own else an_epoch * learner.batch
     most = {"own": size, "drawn": learner.epochs * used, "used": used}[learner.evidence]
     samples = jnp.asarray(jnp.minimum(size, most), jnp.result_type(float))
+    weight = 1 if counts is None else jnp.asarray(counts, samples.dtype)[number]
     return Minibatches(
         data.inputs,
         data.targets,
         data.held.order[data.held.offset[number] + mine],
-        jnp.maximum(samples, 1) if own else samples,
+        (jnp.maximum(samples, 1) if own else samples) * weight,
         of_round=learner.epochs * an_epoch,
         counts=each + (step < more) if own else None,
         scale=an_epoch / jnp.maximum(samples, 1) if own else None,
     )
-
-
-def _adopting(agent: Agent) -> Agent:
-    """The same agent; where there is no data to learn from, its belief is what it has pooled."""
-
-    def learn(key: PRNGKeyArray, state: State, batch: Batch) -> tuple[State, Info]:
-        learnt, info = agent.learn(key, state, batch)
-        nothing = batch.steps == 0
-        return jax.tree.map(lambda new, old: jnp.where(nothing, old, new), learnt, adopted(state)), info
-
-    return agent._replace(learn=learn)

@@ -20,7 +20,9 @@ from consilience.machine.memory import require
 from consilience.models.likelihoods.categorical import Categorical, confidence_by_label
 from consilience.models.scores import confusion, disagreement
 from consilience.network import Network, Unheard, check, check_union
+from consilience.task.learner import Laplace
 from consilience.task.learnt import Learnt
+from consilience.task.rule import Rule, check_linear, doubt, draws
 from consilience.task.shared import Examples, Shared
 from consilience.task.task import Task, arms_of, flat_apply
 
@@ -70,7 +72,10 @@ def setting_of(config: Config) -> Setting:
         found = dataset_of(config)
         return Examples(found.inputs, found.labels, found.test_inputs, found.test_labels)
 
-    task = Task(load, partitions, None, model, Categorical(dataset.label_names), config.learner, config.same_start)
+    if isinstance(config.learner, Laplace):
+        check_linear(model, shape)
+    likelihood = Categorical(dataset.label_names)
+    task = Task(load, partitions, None, model, likelihood, config.learner, config.same_start, config.consensus)
     task.check()
     return Setting(dataset, task)
 
@@ -96,8 +101,8 @@ def arms(config: Config) -> dict[str, Arm]:
         first = next(iter(schedules.values()))
         nobody = Network(sp.eye_array(first.agents), ALONE)
         schedules[ALONE] = nobody if isinstance(first, Network) else Unheard(first)
-    measure = partial(_measure, setting.task, config.samples, names, config.confusion)
-    return arms_of(setting.task, schedules, measure, partial(_compare, len(names)))
+    measure = partial(partial, _measure, setting.task, config.samples, names, config.confusion)
+    return arms_of(setting.task, schedules, measure, config.rounds, partial(_compare, len(names)))
 
 
 def _measure(
@@ -105,6 +110,7 @@ def _measure(
     samples: int,
     label_names: tuple[str, ...],
     confused: bool,
+    rule: Rule,
     data: Shared,
     progress: Progress,
     number: Int[Array, ""],
@@ -114,9 +120,9 @@ def _measure(
     inputs = data.test_inputs
     inputs = inputs / 255.0 if inputs.dtype == jnp.uint8 else inputs
     likelihood, apply = task.likelihood, flat_apply(task.model)
-    public, pooled = (
-        likelihood.predictive(apply, belief, inputs, key, samples) for belief in (progress.public, progress.state.prior)
-    )
+    own, q = rule.own(progress), rule.pooled(progress)
+    public = likelihood.predictive(apply, own, inputs, key, draws(own, samples))
+    pooled = public if q is own else likelihood.predictive(apply, q, inputs, key, draws(q, samples))
     confidence = confidence_by_label(public, data.test_targets, len(label_names))
     of_pooled = likelihood.scores(pooled, data.test_targets)
     choices = public.probabilities.argmax(-1)
@@ -126,7 +132,7 @@ def _measure(
         CHOICES: choices,
         **{f"confidence_{name}": confidence[k] for k, name in enumerate(label_names)},
         **{f"pooled_{name}": of_pooled[name] for name in ("accuracy", "nll", "brier", "ece")},
-        "mean_sd": (1 / jnp.sqrt(progress.public.precision)).mean(),
+        **doubt(own, progress.state),
         **({} if taken is None else {name: taken[pair] for name, pair in taken_for(label_names).items()}),
     }
 

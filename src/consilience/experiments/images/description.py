@@ -10,7 +10,8 @@ from pydantic import Field
 from consilience.described.fields import naming
 from consilience.described.networks import NetworkConfig
 from consilience.runs.description import ArmName, RunConfig
-from consilience.task.learner import LearnerConfig
+from consilience.task.consensus import ConsensusConfig, Pooling
+from consilience.task.learner import LearnerConfig, PaperLearner
 from consilience.task.models import Mlp, ModelConfig
 from consilience.task.partitions import Iid, PartitionConfig
 
@@ -31,7 +32,8 @@ class Config(RunConfig):
     networks: dict[ArmName, NetworkConfig] = Field(min_length=1, description="one arm for each")
     alone: bool = Field(False, description="also run the agents of the first network without hearing each other")
     model: ModelConfig = Mlp()
-    learner: LearnerConfig = LearnerConfig()
+    learner: PaperLearner = LearnerConfig()
+    consensus: ConsensusConfig = Pooling()
     samples: int = Field(6, ge=1, description="L: Monte Carlo draws for predictions")
     same_partition: bool = Field(False, description="all repetitions have the partition of the first seed")
     same_start: bool = Field(False, description="all repetitions begin with the weights of the first seed")

@@ -23,7 +23,9 @@ from consilience.models import Likelihood, Model
 from consilience.network import Network, Schedule, Unheard, check, check_union
 from consilience.streams import stream
 from consilience.task.columns import Target, features, predicted
+from consilience.task.learner import Laplace
 from consilience.task.learnt import Learnt
+from consilience.task.rule import Rule, check_linear, doubt, draws
 from consilience.task.scaling import unscaled
 from consilience.task.shared import NOBODY, Examples, Shared
 from consilience.task.shares import Held, divided
@@ -79,7 +81,10 @@ def setting_of(config: Config) -> Setting:
         likelihood,
         config.learner,
         config.same_start,
+        config.consensus,
     )
+    if isinstance(config.learner, Laplace):
+        check_linear(model, held.inputs.shape[1:])
     task.check()
     return Setting(held, task, names)
 
@@ -161,15 +166,23 @@ def arms(config: Config) -> dict[str, Arm]:
     if most and held.owner is None and config.shares.partition.kind in SIZED_BY_CHANCE:  # type: ignore[union-attr]
         # A seed's scores must not round by its company: room for what anybody could hold, whatever the seeds.
         most = round(config.kept_back(held.test is not None) * len(held.targets)) + 1
-    return arms_of(task, hears(config), partial(_measure, task, config.samples, most))
+    return arms_of(task, hears(config), partial(partial, _measure, task, config.samples, most), config.rounds)
 
 
 def _measure(
-    task: Task, samples: int, most: int, data: Shared, progress: Progress, number: Int[Array, ""], key: PRNGKeyArray
+    task: Task,
+    samples: int,
+    most: int,
+    rule: Rule,
+    data: Shared,
+    progress: Progress,
+    number: Int[Array, ""],
+    key: PRNGKeyArray,
 ) -> Metrics:
     """Scores of an agent's own belief b_i and of what it has pooled, by the test set and by its own held-out rows."""
     apply, likelihood = flat_apply(task.model), task.likelihood
-    beliefs = {"": progress.public, "pooled_": progress.state.prior}
+    own = rule.own(progress)
+    beliefs, samples = {"": own, "pooled_": rule.pooled(progress)}, draws(own, samples)
     measured: Metrics = {}
     for word, belief in beliefs.items():
         if data.test_inputs is not None:
@@ -187,7 +200,7 @@ def _measure(
                 f"{word}{HELD_OUT}_{name}": jnp.where(size > 0, value, jnp.nan) for name, value in scores.items()
             }
             measured[ROWS] = size.astype(jnp.result_type(float))
-    return measured | {"mean_sd": (1 / jnp.sqrt(progress.public.precision)).mean()}
+    return measured | doubt(own, progress.state)
 
 
 def scaled(inputs: Array) -> Array:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, PositiveFloat
+from pydantic import Discriminator, Field, PositiveFloat, Tag
 from pydantic.json_schema import SkipJsonSchema
 
 from consilience.described.fields import naming
 from consilience.described.networks import NetworkConfig, Ring
 from consilience.runs.description import RunConfig
 from consilience.task.columns import Columns
-from consilience.task.learner import LearnerConfig
+from consilience.task.consensus import ConsensusConfig, Pooling
+from consilience.task.learner import VARIATIONAL, LearnerConfig, OtherLearner, kind_of
 from consilience.task.likelihoods import LikelihoodConfig, OfLabels
 from consilience.task.models import AnyModelConfig, Mlp
 from consilience.task.shares import ARRAYS, Arrays, SharesConfig
@@ -36,6 +37,9 @@ class OwnLearner(LearnerConfig):
     start: Literal["own", "pooled"] = Field("pooled", description="where a round's minimisation starts")
 
 
+AnyOwnLearner = Annotated[Annotated[OwnLearner, Tag(VARIATIONAL)] | OtherLearner, Discriminator(kind_of)]
+
+
 class Config(RunConfig):
     """A user's own task; `consilience new` proposes one."""
 
@@ -50,7 +54,8 @@ class Config(RunConfig):
     alone: bool = Field(False, description="also learn without hearing each other, to compare")
     model: AnyModelConfig = Field(Mlp(hidden=[]), description="what is learnt")
     likelihood: LikelihoodConfig = Field(OfLabels(), description="what the model's outputs say of what is predicted")
-    learner: OwnLearner = OwnLearner()
+    learner: AnyOwnLearner = OwnLearner()
+    consensus: ConsensusConfig = Pooling()
     test: Path | None = naming("file", None, description="a file that is nobody's, to judge everybody by")
     held_out: float | None = Field(
         None, ge=0, lt=1, description="share of its rows by which each agent is judged [default: 0.2 without a test]"

@@ -31,6 +31,7 @@ class Bernoulli:
     """
 
     label_names: tuple[str, ...]
+    concave: ClassVar[bool] = True
     name: ClassVar[str] = "bernoulli"
     outputs: ClassVar[int] = 1
 

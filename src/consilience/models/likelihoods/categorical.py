@@ -40,6 +40,7 @@ class Categorical:
     """
 
     label_names: tuple[str, ...]
+    concave: ClassVar[bool] = True
     name: ClassVar[str] = "categorical"
 
     def __post_init__(self) -> None:

@@ -54,6 +54,11 @@ class Gaussian:
         if not math.isfinite(self.centre):
             raise InputError(f"centre: must be finite, got {brief(self.centre)}")
 
+    @property
+    def concave(self) -> bool:
+        """In the mean; not in the mean and log σ together."""
+        return self.noise is not None
+
     def model(self, network: Model) -> Model:
         """The network, or with log σ beside it where the noise is learnt: outputs are then f and log σ."""
         return network if self.noise is not None else with_noise(network)

@@ -36,6 +36,11 @@ class Given:
         if self.outputs < 1:
             raise InputError(f"outputs: must be at least 1, got {brief(self.outputs)}")
 
+    @property
+    def concave(self) -> bool:
+        """Nobody knows."""
+        return False
+
     def model(self, network: Model) -> Model:
         """The network."""
         return network

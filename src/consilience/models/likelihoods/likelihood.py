@@ -34,6 +34,11 @@ class Likelihood(Protocol):
         """How many outputs the network must have."""
         ...
 
+    @property
+    def concave(self) -> bool:
+        """Whether log ℓ is concave in the outputs, so that curvatures are never negative."""
+        ...
+
     def model(self, network: Model) -> Model:
         """What is learnt: the network, or the network and parameters of the likelihood beside it."""
         ...

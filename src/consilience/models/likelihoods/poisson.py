@@ -45,6 +45,7 @@ class Poisson:
 
     centre: float = 1.0
     most: int = 200
+    concave: ClassVar[bool] = True
     name: ClassVar[str] = "poisson"
     outputs: ClassVar[int] = 1
 
