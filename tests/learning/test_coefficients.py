@@ -2,11 +2,12 @@
 
 from types import SimpleNamespace
 
+import jax
 import numpy as np
 import pytest
 
 from consilience.errors import InputError
-from consilience.learning.coefficients import coefficients_of, in_units
+from consilience.learning.coefficients import coefficients_of
 from consilience.models import mlp
 from consilience.models.likelihoods import Bernoulli, Categorical, Gaussian, Poisson
 from consilience.task.columns import Category, Label, Number, Target, features
@@ -54,10 +55,28 @@ def test_mean_and_sd_are_those_of_many_draws():
     b, w = (mean[1][k][0] + sd[1][k][0] * rng.normal(size=(count, *mean[1][k][0].shape)) for k in ("c", "w"))
     centre, scale = (np.array([getattr(each, name) for each in inputs]) for name in ("centre", "scale"))
     drawn = np.concatenate([(b - (w * centre / scale).sum(1))[:, None], w / scale], axis=1)
-    weights = [np.concatenate([part[1]["c"], part[1]["w"][0]]) for part in (mean, sd)]
-    found_mean, found_sd = in_units(*weights, inputs)
+    found = coefficients_of(a_fit(Gaussian(0.5), Target()), mean, sd).columns
+    found_mean, found_sd = found["mean"], found["sd"]
     np.testing.assert_allclose(found_mean, drawn.mean(0), atol=5 * (drawn.std(0) / np.sqrt(count)).max())
     np.testing.assert_allclose(found_sd, drawn.std(0), rtol=0.01)
+
+
+def test_a_covariance_is_that_of_the_coefficients():
+    """Weights that are not independent: their draws, in the units of the data."""
+    mean, sd = a_belief(3)
+    leaves, structure = jax.tree.flatten(mean)
+    rng, size = np.random.default_rng(1), sum(leaf.size for leaf in leaves)
+    root = rng.normal(size=(size, size)) / 10
+    flat = np.concatenate([leaf.reshape(-1) for leaf in leaves]) + rng.normal(size=(2000, size)) @ root.T
+    ends = np.cumsum([leaf.size for leaf in leaves])
+    parts = zip(np.split(flat, ends[:-1], 1), leaves, strict=True)
+    drawn = jax.tree.unflatten(structure, [part.reshape(-1, *leaf.shape) for part, leaf in parts])
+    labels = ("a", "b", "c")
+    fit = a_fit(Categorical(labels), Label(levels=list(labels)), labels)
+    found = coefficients_of(fit, mean, sd, root @ root.T).columns
+    few = [coefficients_of(fit, jax.tree.map(lambda x, k=k: x[k], drawn), sd).columns["mean"] for k in range(2000)]
+    np.testing.assert_allclose(found["mean"], coefficients_of(fit, mean, sd).columns["mean"], rtol=1e-12)
+    np.testing.assert_allclose(found["sd"], np.std(few, axis=0), rtol=0.1)
 
 
 def test_a_linear_model_predicts_in_the_target_s_units():

@@ -133,12 +133,13 @@ def coefficients(
     """Print the coefficients of a model without hidden layers in the units of the data, with 95 % intervals.
 
     Where the run also let agents learn alone (--set alone=true), what each then found is beside it. Intervals are the
-    belief's: weights are independent in it, and data used again in every round counts again.
+    belief's: by the rule `laplace` those of a regression on all data; by the paper's, weights are independent in it,
+    and data used again in every round counts again.
     """
     prepare()
     with unwinding(), paths_given():
-        from consilience.experiments.learn.arms import ALONE
         from consilience.learning.fit import Fit
+        from consilience.task.consensus import ALONE
 
         fit = Fit(folder)
         together = fit.coefficients(agent or 0)
@@ -152,7 +153,8 @@ def coefficients(
         told["alone"] = {name: _lines(own) for name, own in alone.items()} if has_alone else None
         print_json(told)
     else:
-        _show_coefficients(together, alone, who)
+        exact = fit.config.learner.kind == "laplace" and fit.config.consensus.kind in ("sites", "tracking")  # type: ignore[attr-defined]
+        _show_coefficients(together, alone, who, exact)
 
 
 def _lines(found: Any) -> list[dict[str, Any]]:
@@ -164,7 +166,16 @@ def _plain(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else value
 
 
-def _show_coefficients(found: Any, alone: dict[str, Any], who: str) -> None:
+def _of_intervals(exact: bool) -> str:
+    if exact:
+        return "means and intervals are those of a regression on everybody's data, with the run's prior"
+    return (
+        "intervals are the belief's own; as a rule they are narrower than a regression on all the data would give, "
+        "which `consilience run … --rule laplace` does"
+    )
+
+
+def _show_coefficients(found: Any, alone: dict[str, Any], who: str, exact: bool) -> None:
     from consilience.report.tables import shown, table
 
     def interval(low: float, high: float) -> str:
@@ -185,7 +196,7 @@ def _show_coefficients(found: Any, alone: dict[str, Any], who: str) -> None:
         row += [f"{own.columns['mean'][k]:.3g} ± {own.columns['sd'][k]:.2g}" for own in beside.values()]
         rows.append(row)
     show(table(heads, rows, f"What {who} holds, having heard the others, of the {found.of}"), whole=True)
-    say("intervals are the belief's own; as a rule they are narrower than a regression on all the data would give")
+    say(_of_intervals(exact))
     if not alone:
         say("what agents find alone is not there; `consilience run … --set alone=true` adds it")
     elif len(alone) > len(beside):

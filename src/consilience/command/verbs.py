@@ -33,6 +33,10 @@ app.add_typer(data, name="data")
 Coordinator = Annotated[
     str | None, typer.Option(metavar="HOST:PORT", help="Several hosts: where the first one is reached by all.")
 ]
+RuleName = Annotated[
+    str | None,
+    typer.Option("--rule", help="How agents learn, and evidence comes together: see `consilience rules`."),
+]
 HostCount = Annotated[int | None, typer.Option("--hosts", help="Several hosts: how many.")]
 HostId = Annotated[int | None, typer.Option("--host-id", help="Several hosts: which one this is, from 0.")]
 HostTimeout = Annotated[int, typer.Option(min=1, help="Several hosts: seconds to wait for the others to come.")]
@@ -47,6 +51,7 @@ def run(
     rounds: Annotated[int | None, typer.Option(help="How many rounds to play.")] = None,
     seed: Annotated[int | None, typer.Option(help="The first seed.")] = None,
     trust: Annotated[float | None, typer.Option(help="Star experiments: weight a that edges put on the hub.")] = None,
+    rule: RuleName = None,
     data_dir: DataDir = None,
     out: Annotated[Path | None, typer.Option(help="The run's folder [default: runs/EXPERIMENT-N].")] = None,
     coordinator: Coordinator = None,
@@ -70,7 +75,7 @@ def run(
     named = [f"{key}={value}" for key, value in options.items() if value is not None]
 
     with unwinding(), paths_given():
-        config = on_all(lambda: load(experiment, [*(settings or []), *named]))
+        config = on_all(lambda: load(experiment, [*(settings or []), *named], rule))
         agree("the description", config.model_dump(mode="json", exclude={"data_dir"}))
         folder = from_first(lambda: str(runs.begin(config, out)))
     return play(Path(folder), as_json, quiet, guard, data_dir)
@@ -134,9 +139,30 @@ def experiments(as_json: AsJson = False) -> None:
 
 
 @app.command()
+def rules(as_json: AsJson = False) -> None:
+    """List the rules: how agents learn from their own data, and how everybody's evidence comes together."""
+    from consilience.report.tables import table
+    from consilience.task.rules import RULES
+
+    known = {
+        name: {"what": what, "learner": (learner or {"kind": "variational"})["kind"], "consensus": consensus["kind"]}
+        for name, (what, learner, consensus) in RULES.items()
+    }
+    if as_json:
+        print_json(known)
+    else:
+        show(
+            table(
+                ["rule", "what it does", "learner", "consensus"], [[name, *row.values()] for name, row in known.items()]
+            )
+        )
+
+
+@app.command()
 def config(
     experiment: Annotated[str, typer.Argument(help="A built-in experiment or a TOML file.")],
     settings: Settings = None,
+    rule: RuleName = None,
     as_json: AsJson = False,
 ) -> None:
     """Print an experiment's whole configuration as TOML, to change and run: consilience run my.toml.
@@ -147,7 +173,7 @@ def config(
     from consilience.described.settings import to_toml
     from consilience.experiments import example
 
-    loaded = example(experiment, settings or [])
+    loaded = example(experiment, settings or [], rule)
     if as_json:
         print_json(loaded.model_dump(mode="json", exclude_none=True))
     else:

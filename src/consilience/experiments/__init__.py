@@ -11,6 +11,7 @@ from consilience.described.settings import defaults_of, override, read_toml, val
 from consilience.errors import InputError, suggestion
 from consilience.experiments.images.presets import PRESETS
 from consilience.runs.description import RunConfig
+from consilience.task.rules import ruled
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -120,8 +121,8 @@ def draw(config: RunConfig, record: Record, folder: Path) -> list[Path]:
     return drawn
 
 
-def load(source: str, settings: Iterable[str] = ()) -> RunConfig:
-    """A run's description from a built-in name or a TOML file, with `key=value` settings applied.
+def load(source: str, settings: Iterable[str] = (), rule: str | None = None) -> RunConfig:
+    """A run's description from a built-in name or a TOML file, by another rule, with `key=value` settings applied.
 
     >>> load("linear-regression", ["rounds=20"]).rounds
     20
@@ -130,14 +131,14 @@ def load(source: str, settings: Iterable[str] = ()) -> RunConfig:
     values = read_toml(Path(source)) if from_file else {"experiment": source}
     if from_file and "experiment" not in values:
         raise InputError(f"experiment: is required, '{source}' does not say which one it describes")
-    config = described(values, settings)
+    config = described(values, settings, rule)
     return lying_in(config, Path(source).parent) if from_file else config
 
 
-def example(source: str, settings: Iterable[str] = ()) -> RunConfig:
+def example(source: str, settings: Iterable[str] = (), rule: str | None = None) -> RunConfig:
     """A description to look at: the one that is named, with an example where only the user's own data can say more."""
     values = getattr(part_of(source, "description"), "EXAMPLE", {}) if source in EXPERIMENTS else {}
-    return described({"experiment": source, **values}, settings) if values else load(source, settings)
+    return described({"experiment": source, **values}, settings, rule) if values else load(source, settings, rule)
 
 
 def lying_in(config: RunConfig, folder: Path) -> RunConfig:
@@ -145,13 +146,17 @@ def lying_in(config: RunConfig, folder: Path) -> RunConfig:
     return config.model_copy(update={"beside": folder}) if "beside" in type(config).model_fields else config
 
 
-def described(values: Mapping[str, Any], settings: Iterable[str] = ()) -> RunConfig:
-    """A run's description from its values, where they differ from those of the experiment that they name."""
+def described(values: Mapping[str, Any], settings: Iterable[str] = (), rule: str | None = None) -> RunConfig:
+    """A run's description from its values, where they differ from those of the experiment that they name.
+
+    By another `rule`, learner and consensus are the rule's; settings come after it.
+    """
     name = str(values["experiment"])
     experiment = _experiment(name)
     # Settings reach into the defaults too, so that `network.trust=0.3` keeps the default's kind.
     Config = part_of(name, "description").Config
-    wanted = override({**defaults_of(Config, {"experiment": name, **experiment.values}), **values}, settings)
+    wanted = {**defaults_of(Config, {"experiment": name, **experiment.values}), **values}
+    wanted = override(wanted if rule is None else ruled(wanted, rule), settings)
     if wanted["experiment"] != name:
         raise InputError(f"experiment: this is '{name}'; to run another one, name it in its place")
     if name == "learn" and "shares" not in wanted:

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+import numpy as np
+from jaxtyping import Array, Float, Int
 
 Blocks: TypeAlias = tuple[Array, ...]
 SMALL = 4096  # leaves below this size share one block: a loop of their own would cost more than their numbers do
@@ -55,6 +56,19 @@ class Packing(NamedTuple):
     def split(self, vector: Float[Array, "size"]) -> Blocks:
         """One vector as blocks."""
         return _cut(vector, self.block_shapes())
+
+    def in_order(self) -> Int[np.ndarray, "size"]:
+        """Where in the one vector the numbers of a tree are, leaf after leaf, each row by row.
+
+        >>> packing_of({"c": jnp.zeros(2), "w": jnp.zeros((2, 2048))}).in_order()[:4].tolist()
+        [4096, 4097, 0, 1]
+        """
+        small = [math.prod(shape) < SMALL for shape in self.shapes]
+        sizes = np.array([math.prod(shape) for shape in self.shapes])
+        order = np.argsort(small, kind="stable")  # large leaves come first
+        begins = np.empty(len(sizes), np.int64)
+        begins[order] = np.cumsum(sizes[order]) - sizes[order]
+        return np.concatenate([begin + np.arange(size) for begin, size in zip(begins, sizes, strict=True)])
 
     def block_shapes(self) -> list[tuple[int, int]]:
         """The shapes of the blocks."""

@@ -3,8 +3,9 @@
 With inputs z_k = (x_k − m_k) / s_k a layer gives f = b + Σ_k w_k z_k, which is β_0 + Σ_k β_k x_k for β_k = w_k / s_k
 and β_0 = b − Σ_k w_k m_k / s_k. All of it is linear in the weights, so what is believed of β is Gaussian, too.
 
-How sure they are is what the agent believes: weights are independent in it, and data that is used again in every round
-counts again. So an interval is as a rule narrower than the one that a regression on all the data would give.
+How sure they are is what the agent believes. By the rule `laplace` that is what a regression on all the data would say.
+By the paper's rule weights are independent in it, and data that is used again in every round counts again, so an
+interval is as a rule narrower than that.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import jax
 import numpy as np
+import scipy.sparse as sp
 from jaxtyping import Float
 from scipy.special import ndtri
 
@@ -63,29 +66,30 @@ class Coefficients:
         return pandas.DataFrame(dict(self.columns))
 
 
-def coefficients_of(fit: Fit, mean: Any, sd: Any, level: float = 0.95) -> Coefficients:
-    """Coefficients from means and standard deviations of the weights, in the model's own tree."""
+def coefficients_of(fit: Fit, mean: Any, sd: Any, covariance: Any = None, level: float = 0.95) -> Coefficients:
+    """Coefficients from what is believed of the weights, in the model's own tree (see `Belief`)."""
     check_linear(fit.config)
     require_level(level)
-    learnt = fit.learnt
-    inputs = _features(learnt)
-    blocks = [
-        (label, *in_units(m, s, inputs))
-        for label, m, s in _against_first(learnt, *(_weights(part) for part in (mean, sd)))
-    ]
+    learnt, inputs = fit.learnt, _features(fit.learnt)
+    labels, A = in_units(learnt, len(_layer(mean)["c"]), inputs)
+    means = A @ _weights(mean)
+    if covariance is None:
+        variances = A.power(2) @ _weights(sd) ** 2
+    else:
+        variances = np.asarray(A.multiply(A @ _of_layer(mean, covariance)).sum(axis=1)).reshape(-1)
+    sds = np.sqrt(variances)
     likelihood = learnt.likelihood
     if isinstance(likelihood, Gaussian):
-        blocks = [(label, likelihood.scale * m, likelihood.scale * s) for label, m, s in blocks]
-        blocks[0][1][0] += likelihood.centre
+        means, sds = likelihood.scale * means, likelihood.scale * sds
+        means[0] += likelihood.centre
     elif isinstance(likelihood, Poisson):
-        blocks[0][1][0] += math.log(likelihood.centre)
+        means[0] += math.log(likelihood.centre)
     lines = [Feature(INTERCEPT, None, 0.0, 1.0, "", None), *inputs]
-    means, sds = (np.concatenate([block[part] for block in blocks]) for part in (1, 2))
     far = float(ndtri((1 + level) / 2)) * sds
     columns: dict[str, Any] = {
-        "label": [label for label, *_ in blocks for _ in lines],
+        "label": [label for label in labels for _ in lines],
         **{
-            field: [getattr(line, field) for _ in blocks for line in lines]
+            field: [getattr(line, field) for _ in labels for line in lines]
             for field in ("column", "level", "reference", "unit")
         },
         "mean": means,
@@ -112,36 +116,45 @@ def check_linear(config: Any) -> None:
         raise InputError(f"model: must be an mlp without hidden layers to have coefficients, got {got}")
 
 
-def in_units(
-    mean: Float[np.ndarray, "one_more"], sd: Float[np.ndarray, "one_more"], inputs: Sequence[Feature]
-) -> tuple[Float[np.ndarray, "one_more"], Float[np.ndarray, "one_more"]]:
-    """Mean and sd of (β_0, β_1, …) from those of (b, w_1, …), which are independent.
+def in_units(learnt: Learnt, outputs: int, inputs: Sequence[Feature]) -> tuple[list[str], Any]:
+    """A with β = A w: what is told of, and the coefficients from (b, w_1, …) of every output, one after another.
+
+    Told of is the output, or the difference of each label's from the first one's. β_k = w_k / s_k, and
+    β_0 = b − Σ_k w_k m_k / s_k.
 
     >>> age = Feature("age", None, 50.0, 10.0, "years", None)
-    >>> [part.round(4).tolist() for part in in_units(np.array([1.0, 2.0]), np.array([0.3, 0.08]), [age])]
-    [[-9.0, 0.2], [0.5, 0.008]]
+    >>> line = Learnt(None, Gaussian(), (), (), (1,))
+    >>> in_units(line, 1, [age])[1].toarray().tolist()
+    [[1.0, -5.0], [0.0, 0.1]]
     """
     scale = np.array([1.0, *(feature.scale for feature in inputs)])
-    moved = np.array([feature.centre / feature.scale for feature in inputs])
-    mean_in_units, sd_in_units = mean / scale, sd / scale
-    mean_in_units[0] = mean[0] - moved @ mean[1:]
-    sd_in_units[0] = math.sqrt(sd[0] ** 2 + moved**2 @ sd[1:] ** 2)
-    return mean_in_units, sd_in_units
-
-
-def _weights(tree: Any) -> Float[np.ndarray, "outputs one_more"]:
-    """(b, w_1, …) of every output."""
-    layer = (tree["network"] if isinstance(tree, dict) else tree)[-1]
-    return np.concatenate([layer["c"][:, None], layer["w"]], axis=1).astype(np.float64)
-
-
-def _against_first(learnt: Learnt, mean: np.ndarray, sd: np.ndarray) -> list[tuple[str, np.ndarray, np.ndarray]]:
-    """What is told of: the output, or the difference of each label's from the first one's."""
+    of_output = sp.lil_array(sp.diags_array(1 / scale))
+    if inputs:
+        of_output[0, 1:] = [-feature.centre / feature.scale for feature in inputs]
     likelihood = learnt.likelihood
     if isinstance(likelihood, Categorical):
-        spread = np.sqrt(sd[1:] ** 2 + sd[0] ** 2)
-        return list(zip(likelihood.label_names[1:], mean[1:] - mean[0], spread, strict=True))
-    return [(likelihood.label_names[1] if isinstance(likelihood, Bernoulli) else "", mean[0], sd[0])]
+        differences = sp.hstack([-np.ones((outputs - 1, 1)), sp.eye_array(outputs - 1)])
+        return list(likelihood.label_names[1:]), sp.csr_array(sp.kron(differences, of_output))
+    return [likelihood.label_names[1] if isinstance(likelihood, Bernoulli) else ""], sp.csr_array(of_output)
+
+
+def _layer(tree: Any) -> Any:
+    return (tree["network"] if isinstance(tree, dict) else tree)[-1]
+
+
+def _weights(tree: Any) -> Float[np.ndarray, "numbers"]:
+    """(b, w_1, …) of every output, one after another."""
+    layer = _layer(tree)
+    return np.asarray(np.concatenate([layer["c"][:, None], layer["w"]], axis=1), np.float64).reshape(-1)
+
+
+def _of_layer(tree: Any, covariance: Any) -> Float[np.ndarray, "numbers numbers"]:
+    """The covariance of the same numbers, in the same order."""
+    leaves, structure = jax.tree.flatten(tree)
+    ends = np.cumsum([leaf.size for leaf in leaves])
+    places = [np.arange(end - leaf.size, end).reshape(leaf.shape) for leaf, end in zip(leaves, ends, strict=True)]
+    order = _weights(jax.tree.unflatten(structure, places)).astype(int)
+    return np.asarray(np.asarray(covariance, np.float64)[np.ix_(order, order)])
 
 
 def _features(learnt: Learnt) -> list[Feature]:

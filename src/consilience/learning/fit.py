@@ -14,7 +14,7 @@ import numpy as np
 from safetensors import safe_open
 
 from consilience import experiments
-from consilience.beliefs import MeanField
+from consilience.beliefs import Gaussian, MeanField, Point
 from consilience.data.arrays import check_inputs
 from consilience.errors import InputError, brief, suggestion
 from consilience.learners.packing import packing_of
@@ -28,7 +28,9 @@ from consilience.runs import folder as files
 from consilience.runs import run
 from consilience.runs.checkpoint import check_arrays, read_header
 from consilience.runs.record import Record
+from consilience.task.consensus import ALONE, apart
 from consilience.task.learnt import Learnt
+from consilience.task.rule import FAMILIES, places_of
 
 Which = Literal["pooled", "own"]
 
@@ -36,12 +38,15 @@ Which = Literal["pooled", "own"]
 class Belief(NamedTuple):
     """An agent's posterior: means and standard deviations in the model's own tree.
 
+    Where weights are not independent, `covariance` is that of all, in the order of the tree's leaves, each row by row.
+
     >>> Belief(mean={"w": 2.0}, sd={"w": 0.5}).sd["w"]
     0.5
     """
 
     mean: Any
     sd: Any
+    covariance: Any = None
 
 
 class Temporary:
@@ -105,11 +110,10 @@ class Fit:
 
     def flat_belief(
         self, agent: int | str = 0, belief: Which = "pooled", arm: str | None = None, seed: int | None = None
-    ) -> MeanField:
+    ) -> MeanField | Gaussian | Point:
         """An agent's belief over all parameters, as one vector."""
         if belief not in ("pooled", "own"):
             raise InputError(f"belief: must be 'pooled' or 'own', got {brief(belief)}")
-        place = {"pooled": "state.prior", "own": "public"}[belief]
         seeds = self.config.seeds()
         if (repetition := self.config.seed if seed is None else seed) not in seeds:
             raise InputError(f"seed: must be one of the run's, {seeds[0]} to {seeds[-1]}, got {seed}")
@@ -117,18 +121,33 @@ class Fit:
         if name not in self.arms:
             raise InputError(f"arm: no arm {brief(name)}; {suggestion(name, self.arms)}")
         row = seeds.index(repetition), self.number(agent)
+        family, pooled, own = self._beliefs(name)
+        place = ".".join(pooled if belief == "pooled" else own)
         with safe_open(self._file, framework="numpy") as arrays:
-            parts = [arrays.get_slice(f"['{name}'].{place}.{part}")[row] for part in MeanField._fields]
+            kept = [arrays.get_slice(f"['{name}'].{place}.{part}") for part in family._fields]
+            parts = [np.asarray(each[row]).reshape(each.get_shape()[2:]) for each in kept]
         with jax.enable_x64(self.config.precision == "float64"):
-            return MeanField(*(jnp.asarray(np.asarray(part).reshape(-1)) for part in parts))
+            found: MeanField | Gaussian | Point = family(*map(jnp.asarray, parts))
+            return found
+
+    def _beliefs(self, arm: str) -> tuple[Any, tuple[str, ...], tuple[str, ...]]:
+        """The family of an arm's beliefs, and where a checkpoint has what was pooled and what was believed before."""
+        learner, consensus = getattr(self.config, "learner", None), getattr(self.config, "consensus", None)
+        if learner is None or consensus is None:
+            raise InputError(f"run: '{self.config.experiment}' has no beliefs over a model's parameters")
+        return FAMILIES[learner.kind], *places_of(apart(consensus) if arm == ALONE else consensus)
 
     def belief(self, agent: int | str = 0, belief: Which = "pooled", **which: Any) -> Belief:
         """An agent's posterior: means and standard deviations in the model's own tree."""
         flat = self.flat_belief(agent, belief, **which)
         packing = packing_of(jax.eval_shape(self.learnt.model.init, jax.random.key(0)))
         with jax.enable_x64(self.config.precision == "float64"):
-            mean, sd = (packing.unpack(packing.split(v)) for v in (flat.mean, 1 / jnp.sqrt(flat.precision)))
-            return Belief(jax.tree.map(np.asarray, mean), jax.tree.map(np.asarray, sd))
+            mean, variance, covariance = _moments(flat)
+            mean, sd = (packing.unpack(packing.split(v)) for v in (mean, jnp.sqrt(variance)))
+            if covariance is not None:
+                order = packing.in_order()
+                covariance = np.asarray(covariance)[np.ix_(order, order)]
+            return Belief(jax.tree.map(np.asarray, mean), jax.tree.map(np.asarray, sd), covariance)
 
     def predict(
         self,
@@ -188,6 +207,14 @@ class Fit:
 
     def __repr__(self) -> str:
         return f"Fit({len(self.agents)} agents, {self.config.experiment}, '{self.folder}')"
+
+
+def _moments(flat: MeanField | Gaussian | Point) -> tuple[Any, Any, Any]:
+    """Means, variances, and covariances where there are any; of a point it is sure."""
+    if isinstance(flat, Point):
+        return flat.value, jnp.zeros_like(flat.value), None
+    mean, spread = flat.moments()
+    return (mean, jnp.diagonal(spread), spread) if isinstance(flat, Gaussian) else (mean, spread, None)
 
 
 def load(folder: str | Path, model: Any = None, likelihood: Any = None) -> Fit:

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from consilience.beliefs import MeanField
+from consilience.beliefs import Gaussian, MeanField, Point
 from consilience.errors import InputError
 from consilience.models.likelihoods import Bernoulli, Categorical
 from consilience.models.likelihoods.categorical import mean_over_draws_at_once
@@ -23,6 +23,7 @@ from consilience.task.learnt import Learnt
 from consilience.task.task import flat_apply
 
 PIECE = 20_000  # rows at a time
+AnyBelief = MeanField | Gaussian | Point
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ class Prediction:
 
 
 def predicted(
-    learnt: Learnt, belief: MeanField, inputs: np.ndarray, samples: int, seed: int = 0, level: float = 0.9
+    learnt: Learnt, belief: AnyBelief, inputs: np.ndarray, samples: int, seed: int = 0, level: float = 0.9
 ) -> Prediction:
     """What a belief predicts, by Monte Carlo over draws of the parameters; rows are spread over the devices."""
     if inputs.shape[1:] != learnt.shape:
@@ -101,9 +102,9 @@ def predicted(
     return Prediction(columns, learnt.label_names, level)
 
 
-def _predictive(learnt: Learnt, samples: int, belief: MeanField, inputs: Array, key: PRNGKeyArray) -> Any:
+def _predictive(learnt: Learnt, samples: int, belief: AnyBelief, inputs: Array, key: PRNGKeyArray) -> Any:
     scaled = inputs / 255.0 if inputs.dtype == jnp.uint8 else inputs
     apply, likelihood = flat_apply(learnt.model), learnt.likelihood
-    if isinstance(likelihood, Categorical | Bernoulli) and samples * belief.precision.size <= WEIGHTS:
+    if isinstance(likelihood, Categorical | Bernoulli) and samples * learnt.model.size <= WEIGHTS:
         return mean_over_draws_at_once(likelihood.probabilities, apply, belief, scaled, key, samples)
     return likelihood.predictive(apply, belief, scaled, key, samples)

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from consilience.described.fields import Described
 
+ALONE = "alone"  # the arm in which nobody talks
 Damping = Annotated[float, Field(gt=0, le=1, description="how much of what was learnt a site takes on in a round")]
 
 
@@ -65,3 +66,12 @@ class Central(Described):
 ConsensusConfig = Annotated[
     Pooling | Sites | Tracking | FedAvg | GradientTracking | Alone | Central, Field(discriminator="kind")
 ]
+
+
+def apart(consensus: ConsensusConfig) -> ConsensusConfig:
+    """The same where nobody hears anybody: everybody believes what its own data says, as a site or as a belief.
+
+    >>> apart(Tracking()).kind, apart(FedAvg()).kind
+    ('sites', 'pooling')
+    """
+    return Sites() if isinstance(consensus, Sites | Tracking) else Pooling()

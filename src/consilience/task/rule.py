@@ -72,16 +72,24 @@ def rule_of(
     local = learner_of(learner, model, packing, likelihood, shifted)
     local = adopting(local) if idle else local
     family = FAMILIES[learner.kind]
+    places = places_of(consensus)
     if isinstance(consensus, Sites):
-        return Rule(sites(local, consensus.damping), Tables, family, ("state", "q"), ("state", "q"))
+        return Rule(sites(local, consensus.damping), Tables, family, *places)
     if isinstance(consensus, Tracking):
-        agent = tracking(local, len(sizes), consensus.damping)
-        return Rule(agent, Flows, family, ("state", "q"), ("state", "q"))
+        return Rule(tracking(local, len(sizes), consensus.damping), Flows, family, *places)
     if isinstance(consensus, GradientTracking):
         assert isinstance(learner, Gradient)
-        agent = gradient_tracking(local, packing, learner)
-        return Rule(agent, _metropolis, family, ("state", "own", "prior"), ("public", "weights"))
-    return Rule(pooling(local), _weighed(consensus, sizes), family, ("state", "prior"), ("public",))
+        return Rule(gradient_tracking(local, packing, learner), _metropolis, family, *places)
+    return Rule(pooling(local), _weighed(consensus, sizes), family, *places)
+
+
+def places_of(consensus: ConsensusConfig) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Where an agent's `Progress` has what it pooled, and what it believed before that."""
+    if isinstance(consensus, Sites | Tracking):
+        return ("state", "q"), ("state", "q")
+    if isinstance(consensus, GradientTracking):
+        return ("state", "own", "prior"), ("public", "weights")
+    return ("state", "prior"), ("public",)
 
 
 def check_rule(learner: AnyLearner, consensus: ConsensusConfig) -> None:

@@ -19,7 +19,7 @@ from consilience.learners.minibatches import Minibatches
 from consilience.learners.packing import packing_of
 from consilience.models import Likelihood, Model
 from consilience.network import Network, Schedule
-from consilience.task.consensus import Central, ConsensusConfig, Pooling, Sites, Tracking
+from consilience.task.consensus import Central, ConsensusConfig, Pooling, apart
 from consilience.task.learner import AnyLearner
 from consilience.task.rule import Rule, held_by_first, nobody_hears, rule_of
 from consilience.task.shared import Examples, Shared, shared
@@ -56,13 +56,9 @@ class Task(NamedTuple):
         return -(-sizes // batch) if self.learner.steps == "own" else np.full_like(sizes, sizes.min() // batch)
 
     def heard(self, by: Network | Schedule) -> Task:
-        """The task as it is on this network: with all data at one agent where that is asked for, or with nobody heard.
-
-        Where nobody hears anybody everybody believes what its own data says, by whatever rule: as sites or beliefs.
-        """
+        """The task as it is on this network: with all data at one agent where that is asked for, or nobody heard."""
         if nobody_hears(by):
-            apart = Sites() if isinstance(self.consensus, Sites | Tracking) else Pooling()
-            return self._replace(consensus=apart)
+            return self._replace(consensus=apart(self.consensus))
         if not isinstance(self.consensus, Central):
             return self
         return self._replace(held={seed: held_by_first(partition) for seed, partition in self.held.items()})

@@ -20,13 +20,13 @@ from consilience.machine.memory import require
 from consilience.models.likelihoods.categorical import Categorical, confidence_by_label
 from consilience.models.scores import confusion, disagreement
 from consilience.network import Network, Unheard, check, check_union
+from consilience.task.consensus import ALONE
 from consilience.task.learner import Laplace
 from consilience.task.learnt import Learnt
 from consilience.task.rule import Rule, check_linear, doubt, draws
 from consilience.task.shared import Examples, Shared
 from consilience.task.task import Task, arms_of, flat_apply
 
-ALONE = "alone"
 MOST_CONFUSED = 100  # labels; a row of the record has a column for each pair of them
 CHOICES = "choices"  # measured of each agent to compare them; not recorded
 

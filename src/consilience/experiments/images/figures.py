@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 
 from consilience.data.labels import label_number
-from consilience.experiments.images.arms import ALONE
 from consilience.experiments.images.confusion import at_the_end
 from consilience.experiments.images.description import Config
 from consilience.report.confusion import confusions
 from consilience.report.style import CYCLE, accuracy_axis, canvas, finish, plain
 from consilience.runs.record import Record
+from consilience.task.consensus import ALONE
 
 ACCURACIES = ("accuracy", "pooled_accuracy")
 MOST_SHOWN = 40  # agents and labels of a partition

@@ -23,6 +23,7 @@ from consilience.models import Likelihood, Model
 from consilience.network import Network, Schedule, Unheard, check, check_union
 from consilience.streams import stream
 from consilience.task.columns import Target, features, predicted
+from consilience.task.consensus import ALONE
 from consilience.task.learner import Laplace
 from consilience.task.learnt import Learnt
 from consilience.task.rule import Rule, check_linear, doubt, draws
@@ -31,7 +32,7 @@ from consilience.task.shared import NOBODY, Examples, Shared
 from consilience.task.shares import Held, divided
 from consilience.task.task import Task, arms_of, flat_apply
 
-TOGETHER, ALONE = "together", "alone"
+TOGETHER = "together"
 SIZED_BY_CHANCE = ("dirichlet", "shards")  # partitions in which the largest share depends on the seed
 TEST, HELD_OUT, ROWS = "test", "held_out", "held_out_rows"
 

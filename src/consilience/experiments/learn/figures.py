@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
-from consilience.experiments.learn.arms import ALONE
 from consilience.experiments.learn.description import Config
 from consilience.experiments.learn.summary import SHOWN, judged_by, scores_of
 from consilience.report.style import CYCLE, accuracy_axis, canvas, finish, plain
 from consilience.runs.record import Record
+from consilience.task.consensus import ALONE
 
 MOST_SHOWN = 40  # agents of a bar chart
 WORDS = {"accuracy": "accuracy", "rmse": "RMSE", "nll": "negative log likelihood"}

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from consilience.experiments.learn.arms import ALONE, HELD_OUT, ROWS, TEST, TOGETHER
+from consilience.experiments.learn.arms import HELD_OUT, ROWS, TEST, TOGETHER
 from consilience.experiments.learn.description import Config
 from consilience.report.tables import table as made_table
 from consilience.runs.record import Record
+from consilience.task.consensus import ALONE
 
 MOST_TOLD = 24  # agents in a table
 SHOWN = {"accuracy": "accuracy", "rmse": "RMSE", "nll": "NLL", "ece": "ECE", "coverage_90": "90 % covers"}

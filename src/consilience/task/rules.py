@@ -1,0 +1,51 @@
+"""Rules by name: the pairs of learner and consensus that people ask for, with constants that do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from consilience.errors import InputError, suggestion
+
+SITED = {"kind": "natural", "pull": 0.0, "prior_sd": 0.2}
+RULES: dict[str, tuple[str, dict[str, Any] | None, dict[str, Any]]] = {
+    "paper": ("variational inference, beliefs pooled by trust", None, {"kind": "pooling"}),
+    "natural": ("natural-gradient inference, beliefs pooled by trust", {"kind": "natural"}, {"kind": "pooling"}),
+    "sites": ("natural-gradient inference, everybody's data counted once", SITED, {"kind": "sites"}),
+    "tracking": ("the same, where only sums are seen", SITED, {"kind": "tracking"}),
+    "laplace": ("full-covariance regression, equal to the pooled analysis", {"kind": "laplace"}, {"kind": "sites"}),
+    "alone": ("nobody hears anybody", None, {"kind": "alone"}),
+    "central": ("one agent has all data", None, {"kind": "central"}),
+    "fedavg": ("federated averaging of point weights by shares", {"kind": "gradient"}, {"kind": "fedavg"}),
+    "fedprox": ("the same, held near what was averaged", {"kind": "gradient", "proximal": 0.01}, {"kind": "fedavg"}),
+    "gossip": ("point weights averaged by trust (D-PSGD)", {"kind": "gradient"}, {"kind": "pooling"}),
+    "gradient-tracking": (
+        "point weights and directions averaged over links",
+        {"kind": "gradient", "momentum": 0.0},
+        {"kind": "gradient-tracking"},
+    ),
+}
+SHARED = ("epochs", "batch", "evidence", "steps")  # how much data a round takes is the experiment's, not the rule's
+
+
+def ruled(values: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """A description by another rule: its learner and its consensus; how much data a round takes stays as it was.
+
+    >>> ruled({"learner": {"epochs": 3, "sd_rate": 10.0}}, "gossip")["learner"]
+    {'kind': 'gradient', 'epochs': 3}
+    """
+    if name not in RULES:
+        raise InputError(f"--rule: unknown '{name}'; {suggestion(name, RULES)}")
+    if "learner" not in values:
+        raise InputError(f"--rule: '{values.get('experiment')}' has no learner to choose")
+    _, learner, consensus = RULES[name]
+    own = dict(values["learner"])
+    if learner is None:
+        kept = own if own.get("kind", "variational") == "variational" else _shared(own)
+        return {**values, "learner": kept, "consensus": dict(consensus)}
+    kept = {} if learner["kind"] == "laplace" else _shared(own)
+    return {**values, "learner": {**learner, **kept}, "consensus": dict(consensus)}
+
+
+def _shared(learner: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: learner[name] for name in SHARED if name in learner}
