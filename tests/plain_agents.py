@@ -8,9 +8,14 @@ from consilience.agent import Inbox
 KEY = jax.random.key(0)
 
 
+def compiled(agent):
+    """The same agent, its functions compiled: to be played several times."""
+    return agent._make(jax.jit(f) for f in agent)
+
+
 def play(agent, given, turns, batch):
     """Everybody's state after these turns; batch(number, agent) is its data of a round."""
-    init, learn, publish, pool = (jax.jit(f) for f in agent)
+    init, learn, publish, pool = agent
     states = [init(each) for each in given]
     structure = jax.tree.structure(publish(states[0]))
 
