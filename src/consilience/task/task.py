@@ -36,6 +36,7 @@ class Task(NamedTuple):
     model, likelihood: the network and what its outputs say of a target.
     learner, consensus: the local update, and how everybody's evidence comes together.
     same_start: all seeds begin with the weights of the first.
+    together: how many steps an epoch of the one agent has that holds all data, where there is one: everybody's.
     """
 
     load: Callable[[], Examples]
@@ -46,6 +47,7 @@ class Task(NamedTuple):
     learner: AnyLearner
     same_start: bool = False
     consensus: ConsensusConfig = Pooling()
+    together: Mapping[int, int] | None = None
 
     def an_epoch(self, seed: int) -> Int[np.ndarray, "agents"]:
         """How many steps an epoch of each agent has: none without data; for all what the smallest share allows, or own.
@@ -53,6 +55,8 @@ class Task(NamedTuple):
         With steps of its own an agent cuts its share into as few and as equal pieces as batches allow.
         """
         sizes, batch = self.held[seed].sizes(), self.learner.batch
+        if self.together is not None:
+            return np.where(sizes > 0, self.together[seed], 0)
         return -(-sizes // batch) if self.learner.steps == "own" else np.full_like(sizes, sizes.min() // batch)
 
     def heard(self, by: Network | Schedule) -> Task:
@@ -61,7 +65,10 @@ class Task(NamedTuple):
             return self._replace(consensus=apart(self.consensus))
         if not isinstance(self.consensus, Central):
             return self
-        return self._replace(held={seed: held_by_first(partition) for seed, partition in self.held.items()})
+        return self._replace(
+            held={seed: held_by_first(partition) for seed, partition in self.held.items()},
+            together={seed: int(self.an_epoch(seed).sum()) for seed in self.held},
+        )
 
     def rule(self, heard: Network | Schedule) -> Rule:
         """The learner and the consensus as agents on this network."""
@@ -78,7 +85,8 @@ class Task(NamedTuple):
     def check(self) -> None:
         """Refuse a learner that these shares do not allow."""
         sizes = [partition.sizes() for partition in self.held.values()]
-        if self.learner.steps == "same" and (smallest := min(int(each.min()) for each in sizes)) < self.learner.batch:
+        smallest = min(int(each.min()) for each in sizes)
+        if self.together is None and self.learner.steps == "same" and smallest < self.learner.batch:
             raise InputError(
                 f"learner.batch: must be at most {smallest}, the smallest share, got {self.learner.batch}; "
                 "learner.steps=own lets everybody go through its own data"

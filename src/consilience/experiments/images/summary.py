@@ -19,6 +19,7 @@ AVERAGES = (
     "epistemic",
     "disagreement",
     "mean_sd",
+    "floored",
 )  # over agents, told of arms
 
 
@@ -35,7 +36,8 @@ def summarise(config: Config, record: Record) -> dict[str, Any]:
             "average_accuracy": float(last["accuracy"].mean()),
             "center_accuracy": float(last["accuracy"][centre]),
             "edge_accuracy": float(edges.mean()) if edges.size else None,
-            **{name: float(last[name].mean()) for name in AVERAGES},
+            "worst_accuracy": float(last["accuracy"].min()),
+            **{name: float(last[name].mean()) for name in AVERAGES if name in last},
         }
         if (error := record.error_of_average(arm, "accuracy")) is not None:
             rows[arm]["average_accuracy_se"] = float(error[-1])
