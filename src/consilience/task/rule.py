@@ -100,7 +100,7 @@ def check_rule(learner: AnyLearner, consensus: ConsensusConfig) -> None:
             "with points go pooling, fedavg and gradient-tracking"
         )
     if isinstance(consensus, GradientTracking) and not (isinstance(learner, Gradient) and learner.optimizer == "sgd"):
-        raise InputError(f"consensus: gradient-tracking needs learner 'gradient' with sgd, got '{learner.kind}'")
+        raise InputError("consensus: gradient-tracking needs learner 'gradient' with optimizer 'sgd'")
 
 
 def learner_of(

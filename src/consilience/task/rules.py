@@ -7,10 +7,13 @@ from typing import Any
 
 from consilience.errors import InputError, suggestion
 
-SITED = {"kind": "natural", "pull": 0.0, "prior_sd": 0.2}
+# Means follow an agent's own data, and its curvature says how much they count among all. A network's weights are never
+# as independent as the family has them; sharper beliefs than Bayes' rule gives (a low temperature) make up for it.
+SITED = {"kind": "natural", "pull": 0.0, "prior_sd": 0.2, "temperature": 0.01}
+PULLED = {"kind": "natural", "pull": 0.02, "prior_sd": 0.05, "temperature": 1.0}
 RULES: dict[str, tuple[str, dict[str, Any] | None, dict[str, Any]]] = {
-    "paper": ("variational inference, beliefs pooled by trust", None, {"kind": "pooling"}),
-    "natural": ("natural-gradient inference, beliefs pooled by trust", {"kind": "natural"}, {"kind": "pooling"}),
+    "paper": ("variational inference, beliefs pooled by trust", {"kind": "variational"}, {"kind": "pooling"}),
+    "natural": ("natural-gradient inference, beliefs pooled by trust", PULLED, {"kind": "pooling"}),
     "sites": ("natural-gradient inference, everybody's data counted once", SITED, {"kind": "sites"}),
     "tracking": ("the same, where only sums are seen", SITED, {"kind": "tracking"}),
     "laplace": ("full-covariance regression, equal to the pooled analysis", {"kind": "laplace"}, {"kind": "sites"}),
@@ -31,8 +34,10 @@ SHARED = ("epochs", "batch", "evidence", "steps")  # how much data a round takes
 def ruled(values: Mapping[str, Any], name: str) -> dict[str, Any]:
     """A description by another rule: its learner and its consensus; how much data a round takes stays as it was.
 
+    Of a learner of the same kind the other constants stay, too.
+
     >>> ruled({"learner": {"epochs": 3, "sd_rate": 10.0}}, "gossip")["learner"]
-    {'kind': 'gradient', 'epochs': 3}
+    {'epochs': 3, 'kind': 'gradient'}
     """
     if name not in RULES:
         raise InputError(f"--rule: unknown '{name}'; {suggestion(name, RULES)}")
@@ -40,12 +45,9 @@ def ruled(values: Mapping[str, Any], name: str) -> dict[str, Any]:
         raise InputError(f"--rule: '{values.get('experiment')}' has no learner to choose")
     _, learner, consensus = RULES[name]
     own = dict(values["learner"])
-    if learner is None:
-        kept = own if own.get("kind", "variational") == "variational" else _shared(own)
-        return {**values, "learner": kept, "consensus": dict(consensus)}
-    kept = {} if learner["kind"] == "laplace" else _shared(own)
-    return {**values, "learner": {**learner, **kept}, "consensus": dict(consensus)}
-
-
-def _shared(learner: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: learner[name] for name in SHARED if name in learner}
+    kind = own.get("kind", "variational")
+    if learner is None or learner["kind"] == kind:
+        kept = own
+    else:
+        kept = {} if learner["kind"] == "laplace" else {each: own[each] for each in SHARED if each in own}
+    return {**values, "learner": {**kept, **(learner or {})}, "consensus": dict(consensus)}
