@@ -20,8 +20,23 @@ _import_hook.JaxtypingTransformer.visit_FunctionDef = _outermost
 
 from consilience.machine.runtime import keep_compiled_programs, use_all_cores  # noqa: E402
 
+# Compiled quickly rather than well: compiling was three quarters of the time of tests that find no compiled programs.
+# What users run is compiled for tests that ask for `optimised`, and in processes of their own, which do not inherit it.
+QUICKLY = {
+    "xla_backend_optimization_level": 0,
+    "xla_llvm_disable_expensive_passes": True,
+    "xla_cpu_use_fusion_emitters": False,
+}
+WELL = {
+    "xla_backend_optimization_level": 3,
+    "xla_llvm_disable_expensive_passes": False,
+    "xla_cpu_use_fusion_emitters": True,
+}
+
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=4"
 use_all_cores()
+_of_users = os.environ["XLA_FLAGS"]
+os.environ["XLA_FLAGS"] = " ".join([_of_users, *(f"--{name}={value}".lower() for name, value in QUICKLY.items())])
 keep_compiled_programs(Path(__file__).parent / ".pytest_cache" / "programs")
 
 import jax  # noqa: E402
@@ -29,6 +44,8 @@ import pytest  # noqa: E402
 from matplotlib.figure import Figure  # noqa: E402
 
 jax.config.update("jax_enable_x64", True)
+jax.devices()  # XLA reads its flags once
+os.environ["XLA_FLAGS"] = _of_users
 gc.set_threshold(
     100_000, 20, 20
 )  # tracing makes many small objects that live; looking at them took a tenth of the time
@@ -52,3 +69,12 @@ Figure.savefig = _drawn_once
 def real_figures(monkeypatch):
     """Every picture is drawn."""
     monkeypatch.setattr(Figure, "savefig", _save)
+
+
+@pytest.fixture
+def optimised(monkeypatch):
+    """Simulations are compiled as users have them: for tests of how different programs round."""
+    from consilience.engines.simulate import simulation
+
+    options = simulation._compiler_options() | WELL
+    monkeypatch.setattr(simulation, "_compiler_options", lambda: options)

@@ -26,7 +26,11 @@ from consilience.theory import realised
 SIZES, STEPS, PIECES, IDLE_BEFORE = (1, 2, 3, 5, 5, 7, 7), 4, 3, 40
 NOISE, DECAY = 0.8, 0.7
 # Compiled quickly rather than well: what a program says is compared, not how fast it is.
-QUICKLY = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
+QUICKLY = {
+    "xla_backend_optimization_level": 0,
+    "xla_llvm_disable_expensive_passes": True,
+    "xla_cpu_use_fusion_emitters": False,
+}
 PRIOR = Gaussian.from_moments(jnp.array([0.5, -1.0]), jnp.array([[0.5, 0.1], [0.1, 0.3]]))
 
 

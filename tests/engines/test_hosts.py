@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from children import heard, quickly
 from safetensors.numpy import load_file
 
 from consilience.engines.hosts import Meeting
@@ -87,12 +88,11 @@ def started(words, host=None, port=0, devices=2, program=COMMAND) -> subprocess.
     if host is not None:
         words += ["--coordinator", f"127.0.0.1:{port}", "--host-id", str(host)]
         words += [] if "--hosts" in words else ["--hosts", "2"]
-    known = {**os.environ, "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}"}
-    known["JAX_COMPILATION_CACHE_DIR"] = str(Path(__file__).parents[2] / ".pytest_cache" / "programs")
-    known["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.2"  # as the command has it in its own place
+    known = quickly(XLA_FLAGS=f"--xla_force_host_platform_device_count={devices}")
     known["MPLBACKEND"] = "nowhere"  # no window is opened
     pipes = {"cwd": FOLDER, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen([*program, *words], env=known, **pipes)
+    with heard():
+        return subprocess.Popen([*program, *words], env=known, **pipes)
 
 
 def ended(process, seconds=120) -> tuple[int, str, str]:

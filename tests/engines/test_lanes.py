@@ -12,6 +12,7 @@ from consilience.experiments import arms, load
 from consilience.experiments.images.arms import setting_of
 from consilience.runs import run
 
+pytestmark = pytest.mark.usefixtures("optimised")  # the same bits are promised of programs as users have them
 DIGITS = ["alone=false", "model.hidden=[16]", "learner.epochs=2", "samples=2", "networks.cooperating.edges=4"]
 DIGITS += ["partition.kind=dirichlet", "partition.alpha=1.0"]
 

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from children import SIGNALS, heard, quickly
 
 from consilience.errors import InputError
 from consilience.experiments import load
@@ -17,15 +18,13 @@ from consilience.runs import run as runs
 
 SOURCE = Path(runs.__file__).parents[2]
 COMMAND = [sys.executable, "-c", "from consilience.command.main import main; main()"]
-SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
 
 def started(folder, *words, first=""):
-    known = {**os.environ, "PYTHONPATH": os.pathsep.join([str(first), str(SOURCE)] if first else [str(SOURCE)])}
-    known["JAX_COMPILATION_CACHE_DIR"] = str(SOURCE.parent / ".pytest_cache" / "programs")
-    return subprocess.Popen(
-        [*COMMAND, *words], cwd=folder, env=known, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    known = quickly(PYTHONPATH=os.pathsep.join([str(first), str(SOURCE)] if first else [str(SOURCE)]))
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with heard():
+        return subprocess.Popen([*COMMAND, *words], cwd=folder, env=known, **pipes)
 
 
 def wait_for(file, process):

@@ -1,16 +1,15 @@
 """kill -9 at any moment: the folder opens, at most the rounds since the last checkpoint are played again."""
 
-import os
 import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
+
+from children import quickly
 
 from consilience.experiments import load
 from consilience.runs import run
 
-ROOT = Path(__file__).parents[2]
 SETTINGS = [
     "rounds=24",
     "record_every=2",
@@ -34,7 +33,7 @@ def test_killed_runs_carry_on_to_the_same_bytes(tmp_path):
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     for folder in (whole, killed):
         run.begin(load("star-digits", SETTINGS), folder)
-    environment = {**os.environ, "JAX_COMPILATION_CACHE_DIR": str(ROOT / ".pytest_cache" / "programs")}
+    environment = quickly()
     command = [sys.executable, "-c", CARRY_ON]
     subprocess.run([*command, str(whole)], check=True, env=environment)
     kills = 0

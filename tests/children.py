@@ -1,0 +1,36 @@
+"""Processes that tests start: what they compile, they share, and quickly; signals reach them."""
+
+import os
+import signal
+from contextlib import contextmanager
+from pathlib import Path
+
+PROGRAMS = Path(__file__).parents[1] / ".pytest_cache" / "programs"
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def environment(**others: str) -> dict[str, str]:
+    """This one's, with compiled programs kept where tests keep theirs."""
+    kept = {"JAX_COMPILATION_CACHE_DIR": str(PROGRAMS), "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.2"}
+    return {**os.environ, **kept, **others}
+
+
+def quickly(**others: str) -> dict[str, str]:
+    """The same for programs that play only a little: compiling takes longer than they do."""
+    return environment(JAX_DISABLE_MOST_OPTIMIZATIONS="1", **others)
+
+
+@contextmanager
+def heard():
+    """A process started in here hears signals, also where tests are started not to (with nohup, or in a script by &).
+
+    A child inherits what is ignored, but no handler.
+    """
+    ignored = [number for number in SIGNALS if signal.getsignal(number) == signal.SIG_IGN]
+    for number in ignored:
+        signal.signal(number, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        for number in ignored:
+            signal.signal(number, signal.SIG_IGN)
