@@ -43,26 +43,31 @@ def played(network, rounds, seeds=(0,), pieces=None):
 
 
 @pytest.mark.parametrize("network", [PAPER, star(4, 0.3), ring(5, directed=True), grid(2, 3), erdos_renyi(7, 0.6, 3)])
-@pytest.mark.parametrize("rounds", [1, 2, 25])
-def test_pooled_gaussians_equal_the_closed_form(network, rounds):
+def test_pooled_gaussians_equal_the_closed_form(network):
     """q_i^(n) has natural parameters η₀ + Σ_{k=1}^{n} Σ_j (W^k)_ij e_j^(n−k+1), with e the evidence of each batch."""
     seed, N, W = 7, network.agents, network.W.toarray()
-    progress, _ = played(network, rounds, (seed,))
+    simulation = Simulation(arm_of(network), (seed,))
 
-    def evidence_of(number):
-        each = [evidence(draw((), data_key(round_key(seed, number)), jnp.array(j)), NOISE) for j in range(N)]
-        return jax.tree.map(lambda *leaves: np.stack(leaves), *each)
+    @partial(jax.vmap, in_axes=(0, None))
+    @partial(jax.vmap, in_axes=(None, 0))
+    def evidence_of(number, agent):
+        return evidence(draw((), data_key(round_key(seed, number)), agent), NOISE)
 
-    expected = [np.broadcast_to(leaf, (N, *leaf.shape)).copy() for leaf in PRIOR]
-    power = np.eye(N)
-    for k in range(1, rounds + 1):
-        power = power @ W
-        for total, leaf in zip(expected, evidence_of(rounds - k + 1), strict=True):
-            total += np.tensordot(power, leaf, axes=1)
-    for ours, closed in zip(progress.state, expected, strict=True):
-        scale = np.abs(closed).max()
-        np.testing.assert_allclose(ours[0] / scale, closed / scale, atol=1e-12)
-    np.testing.assert_allclose(progress.state.mean[0], Gaussian(*map(jnp.array, expected)).mean, atol=1e-9)
+    batches = jax.tree.map(np.asarray, evidence_of(jnp.arange(26), jnp.arange(N)))
+    for rounds in (1, 2, 25):
+        progress, _ = simulation.play(1, [rounds], [True], simulation.start())
+        state = simulation.agents(progress).state
+        expected = [np.broadcast_to(leaf, (N, *leaf.shape)).copy() for leaf in PRIOR]
+        power = np.eye(N)
+        for k in range(1, rounds + 1):
+            power = power @ W
+            for total, leaf in zip(expected, batches, strict=True):
+                total += np.tensordot(power, leaf[rounds - k + 1], axes=1)
+        for ours, closed in zip(state, expected, strict=True):
+            scale = np.abs(closed).max()
+            np.testing.assert_allclose(ours[0] / scale, closed / scale, atol=1e-12)
+        mean = Gaussian(*map(jnp.asarray, state)).mean[0]
+        np.testing.assert_allclose(mean, Gaussian(*map(jnp.array, expected)).mean, atol=1e-9)
 
 
 def test_public_beliefs_are_before_pooling():

@@ -43,17 +43,18 @@ def played(arm, devices, rounds=3):
 
 
 @cache
-def on_one_device():
-    return played(arm_of(), 1)
+def on(devices):
+    """The fixed network, said as it is: what several tests look at."""
+    return played(arm_of(), devices)
 
 
 @pytest.mark.parametrize(
     "hears", [NETWORK, Churn(Fixed(NETWORK), up=3, down=2), RotatingStar(6, 2)], ids=["fixed", "churn", "rotating star"]
 )
 def test_the_devices_change_no_number(hears):
-    one = on_one_device() if hears is NETWORK else played(arm_of(hears), 1)
-    for devices in (2, 3, 4):
-        close(one, played(arm_of(hears), devices))
+    one, *others = (on(devices) if hears is NETWORK else played(arm_of(hears), devices) for devices in (1, 2, 3, 4))
+    for other in others:
+        close(one, other)
 
 
 @pytest.mark.parametrize(
@@ -70,12 +71,12 @@ def test_what_is_said_of_the_work_changes_no_number(work, devices, cut):
     """A wrong guess costs time and nothing else."""
     arm = arm_of(work=work)
     assert bool(Simulation(arm, [0], jax.devices()[:devices]).placement.left) == cut
-    close(on_one_device(), played(arm, devices))
+    close(on(1), on(devices) if work is STEPS else played(arm, devices))
 
 
 @pytest.mark.parametrize("devices", [1, 2])
 def test_everybody_makes_its_own_steps_in_every_round(devices):
-    _, metrics = on_one_device() if devices == 1 else played(arm_of(), devices)
+    _, metrics = on(devices)
     np.testing.assert_array_equal(metrics["steps"], np.array([1, 3])[:, None, None] * np.tile(STEPS, (1, 2, 1)))
 
 
