@@ -76,6 +76,7 @@ def test_public_beliefs_are_before_pooling():
     np.testing.assert_allclose(progress.state.precision, pooled, rtol=1e-12)
 
 
+@pytest.mark.usefixtures("optimised")
 def test_playing_in_pieces_changes_no_bit():
     whole, _ = played(PAPER, 20)
     pieces, metrics = played(PAPER, 20, pieces=[[3, 7], [7, 11], [20]])
@@ -84,6 +85,7 @@ def test_playing_in_pieces_changes_no_bit():
     assert [float(m) for part in metrics for m in part["round"][:, 0, 0]] == [3, 7, 7, 11, 20]
 
 
+@pytest.mark.usefixtures("optimised")
 def test_each_replicate_is_the_run_with_its_seed():
     together, _ = played(PAPER, 6, seeds=(3, 4, 5))
     alone, _ = played(PAPER, 6, seeds=(4,))

@@ -119,6 +119,7 @@ def test_with_a_test_file_too_it_is_judged_both_ways(tmp_path):
     assert only.task.held[0].sizes().tolist() == list(SIZES.values())
 
 
+@pytest.mark.usefixtures("optimised")
 @pytest.mark.parametrize(
     "partition", ["", 'partition = {kind = "iid"}', 'partition = {kind = "dirichlet", alpha = 0.7}']
 )
