@@ -3,6 +3,7 @@
 import ast
 import gc
 import os
+from contextlib import contextmanager
 from pathlib import Path
 
 from jaxtyping import _import_hook
@@ -71,10 +72,25 @@ def real_figures(monkeypatch):
     monkeypatch.setattr(Figure, "savefig", _save)
 
 
-@pytest.fixture
-def optimised(monkeypatch):
-    """Simulations are compiled as users have them: for tests of how different programs round."""
+@contextmanager
+def _compiled_well():
     from consilience.engines.simulate import simulation
 
     options = simulation._compiler_options() | WELL
-    monkeypatch.setattr(simulation, "_compiler_options", lambda: options)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(simulation, "_compiler_options", lambda: options)
+        yield
+
+
+@pytest.fixture
+def optimised():
+    """Simulations are compiled as users have them: for tests of how different programs round."""
+    with _compiled_well():
+        yield
+
+
+@pytest.fixture(scope="module")
+def all_optimised():
+    """The same for a module in which playing takes longer than compiling."""
+    with _compiled_well():
+        yield

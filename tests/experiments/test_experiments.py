@@ -15,6 +15,8 @@ from consilience.experiments.theorem_1.theory import predict
 from consilience.network import check
 from consilience.runs import run
 
+pytestmark = pytest.mark.usefixtures("all_optimised")
+
 
 @pytest.fixture(scope="module")
 def regression(tmp_path_factory):
