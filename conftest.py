@@ -22,7 +22,7 @@ _import_hook.JaxtypingTransformer.visit_FunctionDef = _outermost
 from consilience.machine.runtime import keep_compiled_programs, use_all_cores  # noqa: E402
 
 # Compiled quickly rather than well: compiling was three quarters of the time of tests that find no compiled programs.
-# What users run is compiled for tests that ask for `optimised`, and in processes of their own, which do not inherit it.
+# What users run is compiled for tests that ask for `optimised`, in examples and in the tutorial; see also `children`.
 QUICKLY = {
     "xla_backend_optimization_level": 0,
     "xla_llvm_disable_expensive_passes": True,

@@ -15,7 +15,7 @@ from consilience.experiments import arms, load
 DRAWING = ("bernoulli", "bits", "categorical", "normal", "permutation", "randint", "uniform")
 FOLDING = ("fold_in", "split")
 SETTING_UP = "setting up"
-DIGITS = ["model.hidden=[3]", "learner.epochs=2", "learner.batch=32", "samples=2"]
+DIGITS = ["model.hidden=[3]", "learner.epochs=2", "learner.batch=8", "samples=2"]
 
 
 class Watch:
