@@ -115,3 +115,16 @@ def test_a_cavity_is_at_least_as_sure_as_the_first_prior():
     np.testing.assert_allclose(raised.mean[:2], [1.0, 1.0])
     assert np.isfinite(raised.mean).all()
     assert float(low) == pytest.approx(2 / 3)
+
+
+def test_a_full_precision_is_made_positive_where_it_is_not():
+    first = Gaussian(jnp.eye(2), jnp.zeros(2))
+    turned = jnp.array([[0.6, -0.8], [0.8, 0.6]])
+    mixed = Gaussian(jnp.eye(2) + (turned * jnp.array([3.0, -5.0])) @ turned.T, jnp.ones(2))
+    raised, low = at_least(mixed, first)
+    np.testing.assert_allclose(np.linalg.eigvalsh(raised.precision), [1.0, 4.0])
+    assert float(low) == 0.5
+    sound = Gaussian(2 * jnp.eye(2), jnp.ones(2))
+    same, none = at_least(sound, first)
+    np.testing.assert_array_equal(same.precision, sound.precision)
+    assert float(none) == 0

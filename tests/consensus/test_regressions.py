@@ -86,9 +86,9 @@ def play(kind, rule, schedule, rounds, data):
     return plain_agents.play(agent, [plain_agents.KEY] * agents, turns, lambda number, i: batches[i])
 
 
-@pytest.mark.parametrize(("rule", "agents", "rounds"), [("sites", 8, 120), ("tracking", 5, 250)])
+@pytest.mark.parametrize(("rule", "agents", "rounds"), [("sites", 6, 100), ("tracking", 4, 200)])
 @pytest.mark.parametrize("kind", OF)
-@settings(max_examples=3, deadline=None)
+@settings(max_examples=2, deadline=None)
 @given(trouble=st.sampled_from(TROUBLES), seed=st.integers(0, 10**6))
 def test_everybody_has_the_pooled_analysis(kind, rule, agents, rounds, trouble, seed):
     rng = np.random.default_rng(seed)

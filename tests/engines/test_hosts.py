@@ -48,6 +48,7 @@ LAUNCHERS = {
 }
 
 
+SOAK = pytest.mark.soak  # every process takes seconds to begin: what another case shows as well is left to `make soak`
 UNEVEN = """
 experiment = "learn"
 precision = "float64"
@@ -118,8 +119,8 @@ def assert_same_numbers(one: Path, other: Path, rtol: float = 1e-9) -> None:
 
 @pytest.mark.parametrize(
     ("words", "devices"),
-    [(STAR, (2, 2)), (CHURN, (1, 2)), (LIGHT, (1, 1)), (OWN, (2, 1))],
-    ids=["heavy", "changing", "light", "own"],
+    [pytest.param(STAR, (2, 2), marks=SOAK), (CHURN, (1, 2)), (LIGHT, (1, 1)), (OWN, (2, 1))],
+    ids=["heavy", "changing", "light", "own"],  # a heavy run on two hosts is resumed on one below, too
 )
 def test_two_hosts_compute_what_one_device_does(words, devices, tmp_path):
     """Also where one of them has more cores than the other."""
@@ -133,7 +134,7 @@ def test_two_hosts_compute_what_one_device_does(words, devices, tmp_path):
     assert_same_numbers(one, two)
 
 
-@pytest.mark.parametrize("launcher", LAUNCHERS)
+@pytest.mark.parametrize("launcher", ["slurm", pytest.param("Open MPI", marks=SOAK)])
 def test_a_launcher_is_noticed(launcher):
     program = (
         "from consilience.engines.hosts import *; join(Meeting());"
@@ -181,20 +182,20 @@ def _checkpointed(folder: Path) -> float:
     return file.stat().st_mtime if file.exists() else 0.0
 
 
-def test_a_signal_reaches_the_run(tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=SOAK)])
+def test_a_signal_reaches_the_run(number, tmp_path):
     """Ctrl-C or a scheduler's SIGTERM to the process of the command: both stop politely (SIGHUP: see test_stopping)."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        run, port = tmp_path / number.name, free_port()
-        both = [started(["run", *STAR, "--rounds", "2000", "--out", str(run), "-q"], host, port) for host in (0, 1)]
-        deadline = time.monotonic() + 120
-        while not _checkpointed(run) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        both[1].send_signal(number)
-        for process in reversed(both):
-            code, _, complaint = ended(process)
-            assert code == 1
-            assert complaint.splitlines()[-1] == f"error: stopped; carry on with: consilience resume {run}"
-        assert json.loads((run / "run.json").read_text())["status"] == "stopped"
+    run, port = tmp_path / number.name, free_port()
+    both = [started(["run", *STAR, "--rounds", "2000", "--out", str(run), "-q"], host, port) for host in (0, 1)]
+    deadline = time.monotonic() + 120
+    while not _checkpointed(run) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    both[1].send_signal(number)
+    for process in reversed(both):
+        code, _, complaint = ended(process)
+        assert code == 1
+        assert complaint.splitlines()[-1] == f"error: stopped; carry on with: consilience resume {run}"
+    assert json.loads((run / "run.json").read_text())["status"] == "stopped"
 
 
 def test_bad_input_is_said_once_on_every_host(tmp_path):
@@ -235,7 +236,10 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize("other", OTHERS)
+SEEN_ALIKE = ("another experiment", "another version")  # as another setting
+
+
+@pytest.mark.parametrize("other", [pytest.param(name, marks=SOAK) if name in SEEN_ALIKE else name for name in OTHERS])
 def test_hosts_that_do_not_agree_are_refused_on_all(other, tmp_path):
     words, patch, line = OTHERS[other]
     first, port = STAR if other == "another file" else LIGHT, free_port()

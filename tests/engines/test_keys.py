@@ -58,7 +58,12 @@ class Watch:
         ("linear-regression", ["test_samples=3"], {SETTING_UP, "data"}),
         ("theorem-1", [], {"data"}),
         ("star-digits", DIGITS, {SETTING_UP, "data", "learning", "measuring"}),
-        ("star-digits", [*DIGITS, "learner.estimator=outputs"], {SETTING_UP, "data", "learning", "measuring"}),
+        pytest.param(
+            "star-digits",
+            [*DIGITS, "learner.estimator=weights"],
+            {SETTING_UP, "data", "learning", "measuring"},
+            marks=pytest.mark.soak,
+        ),
     ],
 )
 def test_bits_are_drawn_from_leaves_for_one_purpose(experiment, settings, purposes, monkeypatch):

@@ -6,9 +6,10 @@ from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 from jaxtyping import Array, Float
 
-from consilience.beliefs import MeanField
+from consilience.beliefs import Gaussian, MeanField
 
 Belief = TypeVar("Belief")
 
@@ -50,7 +51,13 @@ def renewed(site: Belief, b: Belief, q: Belief, damping: float) -> tuple[Belief,
 
 
 def at_least(belief: Belief, least: Belief) -> tuple[Belief, Float[Array, ""]]:
-    """The belief with no coordinate less precise than another's, and how many had to be raised; means stay."""
+    """The belief with no coordinate less precise than another's, and what share of them had to be raised.
+
+    Between independent coordinates means stay. A full precision is looked at only where it is none: sums of evidence
+    that are not mixed yet can be negative in some direction, and there they say nothing.
+    """
+    if isinstance(belief, Gaussian):
+        return _positive(belief, least)  # type: ignore[return-value, arg-type]
     if not isinstance(belief, MeanField):
         return belief, jnp.zeros(())
     low = belief.precision < least.precision  # type: ignore[attr-defined]
@@ -58,3 +65,17 @@ def at_least(belief: Belief, least: Belief) -> tuple[Belief, Float[Array, ""]]:
     raised = jnp.where(low, least.precision, belief.precision)  # type: ignore[attr-defined]
     mean = jnp.where(low, belief.precision_mean / positive * raised, belief.precision_mean)
     return MeanField(raised, mean), jnp.mean(low.astype(jnp.result_type(float)))  # type: ignore[return-value]
+
+
+def _positive(belief: Gaussian, least: Gaussian) -> tuple[Gaussian, Float[Array, ""]]:
+    def sound() -> tuple[Gaussian, Float[Array, ""]]:
+        return belief, jnp.zeros((), belief.precision.dtype)
+
+    def raised() -> tuple[Gaussian, Float[Array, ""]]:
+        values, vectors = jnp.linalg.eigh(belief.precision - least.precision)
+        precision = least.precision + (vectors * jnp.maximum(values, 0)) @ vectors.T
+        return Gaussian(precision, belief.precision_mean), jnp.mean((values < 0).astype(precision.dtype))
+
+    whole = jnp.isfinite(jnp.linalg.cholesky(belief.precision)).all()
+    found: tuple[Gaussian, Float[Array, ""]] = lax.cond(whole, sound, raised)
+    return found

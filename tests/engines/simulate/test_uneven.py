@@ -49,7 +49,9 @@ def on(devices):
 
 
 @pytest.mark.parametrize(
-    "hears", [NETWORK, Churn(Fixed(NETWORK), up=3, down=2), RotatingStar(6, 2)], ids=["fixed", "churn", "rotating star"]
+    "hears",
+    [NETWORK, Churn(Fixed(NETWORK), up=3, down=2), pytest.param(RotatingStar(6, 2), marks=pytest.mark.soak)],
+    ids=["fixed", "churn", "rotating star"],
 )
 def test_the_devices_change_no_number(hears):
     one, *others = (on(devices) if hears is NETWORK else played(arm_of(hears), devices) for devices in (1, 2, 3, 4))
