@@ -20,7 +20,7 @@ RULES: dict[str, dict[str, Any]] = {
     "laplace, sites": {"learner": {"kind": "laplace"}, "consensus": {"kind": "sites"}},
     "laplace, tracking": {"learner": {"kind": "laplace"}, "consensus": {"kind": "tracking"}},
     "laplace, pooled by trust": {"learner": {"kind": "laplace"}},
-    "laplace, alone": {"learner": {"kind": "laplace"}, "consensus": {"kind": "alone"}},
+    "laplace, each alone": {"learner": {"kind": "laplace"}, "consensus": {"kind": "sites"}, "alone": True},
     "variational, pooled by trust (the paper)": {},
 }
 
@@ -60,7 +60,7 @@ def main() -> None:
             cs.mlp((30,), 1, hidden=()), shares, network, rounds=options.rounds, likelihood="bernoulli",
             precision="float64", test=(x, y), progress=False, **rule,
         )  # fmt: skip
-        beliefs = [fit.belief(agent) for agent in range(6)]
+        beliefs = [fit.belief(agent, arm=fit.arms[-1]) for agent in range(6)]
         means, sds = (
             np.stack([np.concatenate([tree[-1]["c"], tree[-1]["w"][0]]) for tree in trees])
             for trees in ([b.mean for b in beliefs], [b.sd for b in beliefs])

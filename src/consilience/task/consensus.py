@@ -29,10 +29,14 @@ class Sites(Described):
 
 
 class Tracking(Described):
-    """The same total by running sums: only sums are seen, and memory does not grow with the network."""
+    """The same total by running sums: only sums are seen, and memory does not grow with the network.
+
+    Sums that have not mixed say wrong things, and what is learnt from them is wrong again: sites must change more slowly
+    than the network mixes.
+    """
 
     kind: Literal["tracking"] = "tracking"
-    damping: Damping = 1.0
+    damping: Damping = 0.1
 
 
 class FedAvg(Described):
