@@ -31,8 +31,8 @@ class Sites(Described):
 class Tracking(Described):
     """The same total by running sums: only sums are seen, and memory does not grow with the network.
 
-    Sums that have not mixed say wrong things, and what is learnt from them is wrong again: sites must change more slowly
-    than the network mixes.
+    Sums that have not mixed say wrong things, and what is learnt from them is wrong again: so sites must change more
+    slowly than the network mixes.
     """
 
     kind: Literal["tracking"] = "tracking"
