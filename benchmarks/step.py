@@ -3,7 +3,8 @@
     python benchmarks/step.py [--json] [--repeat 5]
 
 9 agents × 155 steps a round, batch 50, 784-200-200-10, Adam. `ours`: a round of `simulate` without evaluation, divided
-by 9 × 155. `torch`: the same mathematics (weights drawn once a step, closed-form KL, fused Adam) in one single-threaded
+by 9 × 155; `natural`: the same with the natural-gradient learner, `sites`: that learner, everybody's data counted once.
+`torch`: the same mathematics (weights drawn once a step, closed-form KL, fused Adam) in one single-threaded
 process for each core; `torch_point`: the plain network, likewise. `floor`: the eight matrix products of one forward and
 backward pass of the plain network, one single-threaded process for each core, in whichever of JAX, NumPy and PyTorch is
 fastest. All have memory in large pages, as the command has. All are measured in turn, several times, and the smallest
@@ -41,7 +42,7 @@ def smallest(work: Callable[[], Any], count: int, seconds: float = 3.0) -> float
     return best / count * 1e6
 
 
-def ours() -> float:
+def ours(rule: str = "paper") -> float:
     """A round of nine agents on all cores."""
     from consilience.machine.runtime import use_all_cores
 
@@ -49,11 +50,14 @@ def ours() -> float:
     import jax
     import numpy as np
 
+    from consilience.consensus import pooling, sites
     from consilience.engines.arm import Arm
     from consilience.engines.simulate import Simulation
-    from consilience.learners import Minibatches, variational
+    from consilience.learners import Minibatches, Options, variational_learner
+    from consilience.learners.natural import NaturalOptions, natural_learner
+    from consilience.learners.packing import packing_of
     from consilience.models import mlp
-    from consilience.network import star
+    from consilience.network import Network, Schedule, Tables, star
 
     rng = np.random.default_rng(0)
     data = rng.integers(0, 256, (60_000, 784), dtype=np.uint8), rng.integers(0, 10, 60_000).astype(np.int32)
@@ -63,8 +67,17 @@ def ours() -> float:
         return Minibatches(data[0], data[1], chosen, samples=1583.0)
 
     model = mlp((784,), 10)
-    agent = variational(model, model.init(jax.random.key(0)))
-    arm = Arm(agent, draw, star(AGENTS - 1), lambda *_: {}, data=lambda *_: data, steps=STEPS)
+    initial = model.init(jax.random.key(0))
+    packing = packing_of(initial)
+    own, still = natural_learner(model, packing, NaturalOptions(pull=0.0)), natural_learner(model, packing)
+    made = {
+        "paper": pooling(variational_learner(model, packing, Options())),
+        "natural": pooling(still),
+        "sites": sites(own),
+    }
+    agent = made[rule]._replace(init=lambda key: made[rule].init(initial))
+    hears: Network | Schedule = Tables(star(AGENTS - 1), 1) if rule == "sites" else star(AGENTS - 1)
+    arm = Arm(agent, draw, hears, lambda *_: {}, data=lambda *_: data, steps=STEPS)
     simulation = Simulation(arm)
     state, number = [simulation.start()], [0]
 
@@ -169,6 +182,8 @@ def products(library: str) -> float:
 
 ROLES: dict[str, Callable[[], float]] = {
     "ours": ours,
+    "natural": lambda: ours("natural"),
+    "sites": lambda: ours("sites"),
     "torch": lambda: torch_loop(True),
     "torch_point": lambda: torch_loop(False),
     "floor_jax": lambda: products("jax"),
@@ -177,11 +192,14 @@ ROLES: dict[str, Callable[[], float]] = {
 }
 
 
+OURS = ("ours", "natural", "sites")
+
+
 def measured(role: str) -> float:
     """Microseconds of an agent-step on all cores: ours in one process, the others in one process for each core."""
     command = [sys.executable, __file__, "--role", role]
-    environment = {**dict([LARGE_PAGES]), **os.environ, **({} if role == "ours" else SINGLE)}
-    cores = [None] if role == "ours" else sorted(os.sched_getaffinity(0))
+    environment = {**dict([LARGE_PAGES]), **os.environ, **({} if role in OURS else SINGLE)}
+    cores = [None] if role in OURS else sorted(os.sched_getaffinity(0))
     pinned = [command if core is None else ["taskset", "-c", str(core), *command] for core in cores]
     running = [subprocess.Popen(each, stdout=subprocess.PIPE, text=True, env=environment) for each in pinned]
     times = [float(process.communicate()[0].split()[-1]) for process in running]
@@ -206,7 +224,7 @@ def main() -> None:
             best[role] = min(best[role], measured(role))
     floor = min(best[role] for role in roles if role.startswith("floor"))
     result = {
-        "ours_us": best["ours"],
+        **{f"{role}_us": best[role] for role in OURS},
         "torch_us": best.get("torch"),
         "torch_point_us": best.get("torch_point"),
         "floor_us": floor,
@@ -216,7 +234,7 @@ def main() -> None:
     if options.json:
         print(json.dumps(result, indent=2))
         return
-    for name in ("ours", "torch", "torch_point", "floor"):
+    for name in (*OURS, "torch", "torch_point", "floor"):
         value = result[f"{name}_us"]
         shown = "not installed" if value is None else f"{value:8.0f} µs   {value / result['ours_us']:.2f} × ours"
         print(f"{name:>12}  {shown}")

@@ -12,7 +12,7 @@ import pytest
 import consilience
 
 ROOT = Path(consilience.__file__).parent
-MATHEMATICS = ("beliefs", "learners", "network", "theory", "agent.py")
+MATHEMATICS = ("beliefs", "learners", "consensus", "network", "theory", "agent.py")
 ENGINES = ("engines",)
 
 

@@ -17,7 +17,7 @@ from safetensors import safe_open
 from safetensors.numpy import save
 
 from consilience import __version__
-from consilience.beliefs import MeanField
+from consilience.beliefs import Gaussian, MeanField, Point
 from consilience.errors import InputError, brief
 from consilience.files.reading import reading
 from consilience.files.whole import write_atomically
@@ -35,19 +35,24 @@ FORMAT, VERSION = "consilience-belief", 1
 ENDING = ".safetensors"
 LONGEST_HEADER = 1 << 26
 SEAL = "sha256"  # of everything else in the file
-MEAN, SD = "mean", "sd"
+MEAN, SD, COVARIANCE = "mean", "sd", "covariance"
 MEANT = ("model", "likelihood", "columns", "labels", "input_shape")  # what a belief is about
 
 
 @dataclass(frozen=True)
 class Exported:
-    """What a belief file holds: `mean` and `sd` of every parameter by its name, and `about` them: model, columns, …"""
+    """What a belief file holds: `mean` and `sd` of every parameter by its name, and `about` them: model, columns, …
+
+    `covariance`, where parameters are not independent: of all of them, in the order of their names in `mean`, each row
+    by row.
+    """
 
     mean: Mapping[str, np.ndarray]
     sd: Mapping[str, np.ndarray]
     about: Mapping[str, Any]
+    covariance: np.ndarray | None = None
 
-    def belief_of(self, fit: Fit, field: str = "belief") -> MeanField:
+    def belief_of(self, fit: Fit, field: str = "belief") -> MeanField | Gaussian:
         """The same as one vector, for the model of a run; refused where it is of another model."""
         for name in MEANT:
             if (own := self.about.get(name)) != (wished := _meant(fit)[name]):
@@ -68,19 +73,26 @@ class Exported:
             return packing.flatten(packing.pack(tree))
 
         with jax.enable_x64(fit.config.precision == "float64"):
-            return MeanField.from_moments(flat(self.mean), flat(self.sd) ** 2)
+            if self.covariance is None:
+                return MeanField.from_moments(flat(self.mean), flat(self.sd) ** 2)
+            order = np.argsort(packing.in_order())
+            return Gaussian.from_moments(flat(self.mean), jnp.asarray(self.covariance[np.ix_(order, order)]))
 
 
 def write(fit: Fit, file: str | Path, agent: int | str = 0, belief: Any = "pooled", force: bool = False) -> Path:
     """Write an agent's belief to a safetensors file; `read` and any library for this format read it.
 
-    Its arrays are `mean.NAME` and `sd.NAME`, NAME being a parameter's place in the model's tree, such as `1.w`.
+    Its arrays are `mean.NAME` and `sd.NAME`, NAME being a parameter's place in the model's tree, such as `1.w`; and
+    `covariance` where parameters are not independent.
     """
     file = Path(file)
     check_out(file, (ENDING,), force, "out")
+    if isinstance(fit.flat_belief(agent, belief), Point):
+        raise InputError("run: was learnt with point weights, which have no sds to export")
     found = fit.belief(agent, belief)
     arrays = {f"{MEAN}.{name}": array for name, array in named(found.mean).items()}
     arrays |= {f"{SD}.{name}": array for name, array in named(found.sd).items()}
+    arrays |= {} if found.covariance is None else {COVARIANCE: np.ascontiguousarray(found.covariance)}
     about = {
         "format": FORMAT,
         "format_version": VERSION,
@@ -89,6 +101,7 @@ def write(fit: Fit, file: str | Path, agent: int | str = 0, belief: Any = "poole
         "experiment": fit.config.experiment,
         "agent": fit.agents[fit.number(agent)],
         "belief": belief,
+        "order": list(named(found.mean)),
         "arm": fit.arms[0],
         "seed": fit.config.seed,
         "rounds": run.played(fit.folder),
@@ -122,8 +135,12 @@ def read(file: str | Path, field: str = "belief") -> Exported:
             raise InputError(f"must have the format version {VERSION}, got {brief(about['format_version'])}")
         mean, sd = ({name[len(word) + 1 :]: array for name, array in arrays.items() if name.startswith(f"{word}.")}
                     for word in (MEAN, SD))  # fmt: skip
-        _check(mean, sd, len(arrays))
-    return Exported(mean, sd, about)
+        covariance = arrays.get(COVARIANCE)
+        _check(mean, sd, len(arrays) - (covariance is not None))
+        mean, sd = ({name: part[name] for name in _in_order(part, about)} for part in (mean, sd))
+        if covariance is not None:
+            _check_covariance(covariance, sd)
+    return Exported(mean, sd, about, covariance)
 
 
 def named(tree: Any) -> dict[str, np.ndarray]:
@@ -165,6 +182,21 @@ def _checksum(arrays: Mapping[str, np.ndarray], texts: Mapping[str, str]) -> str
         total.update(f"{name} {arrays[name].dtype.name} {arrays[name].shape}".encode())
         total.update(np.ascontiguousarray(arrays[name]).tobytes())
     return total.hexdigest()
+
+
+def _in_order(part: Mapping[str, np.ndarray], about: Mapping[str, Any]) -> list[str]:
+    """The names of parameters as the model's tree has them."""
+    order = about.get("order")
+    return order if isinstance(order, list) and sorted(order) == sorted(part) else sorted(part)
+
+
+def _check_covariance(covariance: np.ndarray, sd: Mapping[str, np.ndarray]) -> None:
+    """It is of these parameters, with these sds."""
+    sds = np.concatenate([array.reshape(-1) for array in sd.values()])
+    if covariance.shape != (len(sds), len(sds)) or covariance.dtype.kind != "f":
+        raise InputError(f"covariance must be of {len(sds)} parameters, got the shape {covariance.shape}")
+    if not np.isfinite(covariance).all() or not np.allclose(np.diagonal(covariance), sds**2, rtol=1e-3):
+        raise InputError("covariance must be finite and have the squares of the sds on its diagonal")
 
 
 def _check(mean: Mapping[str, np.ndarray], sd: Mapping[str, np.ndarray], arrays: int) -> None:

@@ -8,6 +8,7 @@ from consilience.network.flows import Flows
 from consilience.network.following import heard_of
 from consilience.network.graphs import complete, erdos_renyi, grid, path, ring, star, watts_strogatz
 from consilience.network.network import Network, from_matrix, from_networkx
+from consilience.network.partial import Participating
 from consilience.network.schedule import Fixed, Gossip, Lossy, Most, Replay, RotatingStar, Schedule, Unheard
 from consilience.network.tables import Tables
 from consilience.network.turn_files import read_turns, turns_as_csv
@@ -25,6 +26,7 @@ __all__ = [
     "Lossy",
     "Most",
     "Network",
+    "Participating",
     "Presence",
     "Replay",
     "RotatingStar",

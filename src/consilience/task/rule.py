@@ -25,8 +25,7 @@ from consilience.learners.laplace import laplace_learner
 from consilience.learners.natural import natural_learner
 from consilience.learners.packing import Packing, packing_of
 from consilience.models import Likelihood, Model
-from consilience.network import Flows, Network, Schedule, Tables, Unheard
-from consilience.network.partial import Participating
+from consilience.network import Flows, Network, Participating, Schedule, Tables, Unheard
 from consilience.network.weights import metropolis
 from consilience.task.consensus import ConsensusConfig, FedAvg, GradientTracking, Sites, Tracking
 from consilience.task.learner import AnyLearner, Gradient, Laplace, Natural
