@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int, PRNGKeyArray, UInt32
 
-from consilience.learners.minibatches import Minibatches
+from consilience.learners.minibatches import Minibatches, loss_of_step
 from consilience.learners.one_pass import one_pass
 from consilience.learners.packing import Blocks, Packing
 from consilience.models import LogDensity, Model
@@ -48,10 +48,7 @@ def by_weights(
     """Minimise with one draw of the weights a step; the update makes the next draw while it has the numbers at hand."""
     blocks = len(fit.mean)
     keys = jax.random.bits(key, (batch.chosen.shape[0] + 1, blocks, KEY_WORDS), jnp.uint32)
-
-    def negative_log_likelihood(weights: Blocks, number: Any) -> Float[Array, ""]:
-        inputs, targets = batch.step(number)
-        return -batch.mean(likelihood(model.apply(packing.unpack(weights), inputs), targets), number)
+    negative_log_likelihood = loss_of_step(model, packing, likelihood, batch)
 
     def step(number: Int[Array, ""], carry: tuple[Fit, Blocks, Array]) -> tuple[Fit, Blocks, Array]:
         fit, weights, total = carry

@@ -14,7 +14,7 @@ from pydantic import Field, PositiveFloat
 from consilience.agent import Info, Learner
 from consilience.beliefs import Point
 from consilience.described.fields import Described
-from consilience.learners.minibatches import Minibatches
+from consilience.learners.minibatches import Minibatches, loss_of_step
 from consilience.learners.one_pass import one_pass
 from consilience.learners.packing import Blocks, Packing, packing_of
 from consilience.models import LogDensity, Model, log_likelihood
@@ -71,10 +71,7 @@ def gradient_learner(
         rate = options.learning_rate * options.decay**own.rounds
         before = own.steps - batch.first  # this round
         anchor = packing.split(own.prior.value)
-
-        def loss(weights: Blocks, number: Any) -> Float[Array, ""]:
-            inputs, targets = batch.step(number)
-            return -batch.mean(likelihood(model.apply(packing.unpack(weights), inputs), targets), number)
+        loss = loss_of_step(model, packing, likelihood, batch)
 
         def step(number: Int[Array, ""], carry: tuple[Any, Array]) -> tuple[Any, Array]:
             (weights, first, second), total = carry

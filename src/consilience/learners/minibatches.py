@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
+
+from consilience.learners.packing import Blocks, Packing
+from consilience.models import LogDensity, Model
 
 
 class Minibatches(NamedTuple):
@@ -77,3 +81,15 @@ class Minibatches(NamedTuple):
             return jnp.mean(values)
         real = jnp.arange(values.shape[0]) < self.counts[number]
         return jnp.asarray(jnp.where(real, values, 0).sum() * self.scale)
+
+
+def loss_of_step(
+    model: Model, packing: Packing, likelihood: LogDensity, batch: Minibatches
+) -> Callable[[Blocks, Any], Float[Array, ""]]:
+    """The mean negative log likelihood of a step's examples, as a function of weights and the step's number."""
+
+    def loss(weights: Blocks, number: Any) -> Float[Array, ""]:
+        inputs, targets = batch.step(number)
+        return -batch.mean(likelihood(model.apply(packing.unpack(weights), inputs), targets), number)
+
+    return loss

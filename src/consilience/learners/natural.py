@@ -28,7 +28,7 @@ from pydantic import Field, PositiveFloat
 from consilience.agent import Info, Learner
 from consilience.beliefs import MeanField
 from consilience.described.fields import Described
-from consilience.learners.minibatches import Minibatches
+from consilience.learners.minibatches import Minibatches, loss_of_step
 from consilience.learners.one_pass import one_pass
 from consilience.learners.packing import Blocks, Packing, packing_of
 from consilience.models import LogDensity, Model, log_likelihood
@@ -132,10 +132,7 @@ def descend(
 ) -> tuple[tuple[Blocks, Blocks, Blocks], Float[Array, ""]]:
     """The steps of a round; the update makes the next draw of the weights while it has the numbers at hand."""
     keys = jax.random.bits(key, (batch.chosen.shape[0] + 1, len(parts[0]), KEY_WORDS), jnp.uint32)
-
-    def negative_log_likelihood(weights: Blocks, number: Any) -> Float[Array, ""]:
-        inputs, targets = batch.step(number)
-        return -batch.mean(likelihood(model.apply(packing.unpack(weights), inputs), targets), number)
+    negative_log_likelihood = loss_of_step(model, packing, likelihood, batch)
 
     def step(number: Int[Array, ""], carry: tuple[Any, Blocks, Array]) -> tuple[Any, Blocks, Array]:
         parts, weights, total = carry

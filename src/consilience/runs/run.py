@@ -103,8 +103,15 @@ def extend(folder: Path, rounds: int) -> None:
         raise InputError(f"rounds: {config.experiment} spaces its records by its last round; begin a new run instead")
     if rounds < (least := max(played(folder), 1)):
         raise InputError(f"rounds: must be at least {least}, which have been played, got {rounds}")
+    before = _checked_arms(config)
     config = config.model_copy(update={"rounds": rounds})
     arms = _checked_arms(config)
+    for name, arm in arms.items():
+        if _oldest(arm) != (kept := _oldest(before[name])):
+            raise InputError(
+                f"rounds: in {rounds} rounds '{name}' comes to hear what was said {_oldest(arm)} publications before, "
+                f"the run keeps {kept}; begin a new run instead"
+            )
     with locked(folder):
         _write_turns(folder, arms, rounds)
         files.write(folder, CONFIG, to_toml(config).encode())
@@ -116,6 +123,11 @@ def _checked_arms(config: RunConfig) -> dict[str, Arm]:
         arms = experiments.arms(config)
         require_memory(arms, config.replicates, hosts.count())
     return arms
+
+
+def _oldest(arm: Arm) -> int:
+    """How many publications ago something was said that is still heard, at most."""
+    return 0 if isinstance(arm.hears, Network) else arm.hears.most.age
 
 
 def _write_turns(folder: Path, arms: dict[str, Arm], rounds: int) -> None:

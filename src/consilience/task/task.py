@@ -19,7 +19,7 @@ from consilience.learners.minibatches import Minibatches
 from consilience.learners.packing import packing_of
 from consilience.models import Likelihood, Model
 from consilience.network import Network, Schedule
-from consilience.task.consensus import Central, ConsensusConfig, Pooling, apart
+from consilience.task.consensus import Central, ConsensusConfig, FedAvg, Pooling, apart
 from consilience.task.learner import AnyLearner
 from consilience.task.rule import Rule, held_by_first, nobody_hears, rule_of
 from consilience.task.shared import Examples, Shared, shared
@@ -75,6 +75,10 @@ class Task(NamedTuple):
         sizes = next(iter(self.held.values())).sizes()
         if len(sizes) != heard.agents:
             raise InputError(f"shares: must be as many as agents of the network, {heard.agents}, got {len(sizes)}")
+        if isinstance(self.consensus, FedAvg) and any((each.sizes() != sizes).any() for each in self.held.values()):
+            raise InputError(
+                "consensus: fedavg weighs agents by their shares, which differ between seeds; play one at a time"
+            )
         idle = any((partition.sizes() == 0).any() for partition in self.held.values())
         return rule_of(self.learner, self.consensus, self.model, self.likelihood, sizes, idle)
 
