@@ -6,6 +6,7 @@ import pytest
 import consilience as cs
 from consilience.errors import InputError
 from consilience.experiments import load
+from consilience.experiments.images.arms import setting_of
 from consilience.learning import export
 from consilience.network import Network, Participating, from_matrix, ring, star
 from consilience.task.consensus import Central, FedAvg, Pooling
@@ -93,7 +94,7 @@ def test_a_covariance_is_exported_and_read(tmp_path):
         ({"kind": "gradient", "optimizer": "adam"}, {"kind": "gradient-tracking"}, "with optimizer 'sgd'"),
         ({}, {"kind": "sites", "damping": 0.0}, r"consensus.damping: should be greater than 0, got 0.0"),
         ({}, {"kind": "tracking", "damping": 1.5}, r"consensus.damping: should be less than or equal to 1, got 1.5"),
-        ({}, {"kind": "sight"}, "consensus: unknown kind 'sight'; did you mean 'sites'?"),
+        ({}, {"kind": "sight"}, "consensus: unknown kind 'sight'; known: alone, central"),
         ({"kind": "laplace", "epochs": 3}, {}, "learner.epochs: no such field; known: batch, kind, prior_sd"),
     ],
 )
@@ -132,10 +133,8 @@ def test_averages_are_by_shares_of_the_data():
 
 
 def test_agents_that_count_alike_count_less_the_more_central_they_are():
-    class OfTask:
-        consensus = Pooling(alike=True)
-
     network = star(4, 0.5)
-    np.testing.assert_allclose(counts_alike(OfTask, network) * stationary(network) * 5, 1)
-    OfTask.consensus = Pooling()
-    assert counts_alike(OfTask, network) is None
+    plain = setting_of(load("star-digits")).task
+    alike = plain._replace(consensus=Pooling(alike=True))
+    np.testing.assert_allclose(counts_alike(alike, network) * stationary(network) * 5, 1)
+    assert counts_alike(plain, network) is None

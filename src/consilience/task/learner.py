@@ -78,7 +78,10 @@ def kind_of(values: Any) -> str:
     return str(kind)
 
 
-OtherLearner = (
-    Annotated[Natural, Tag("natural")] | Annotated[Gradient, Tag("gradient")] | Annotated[Laplace, Tag("laplace")]
-)
-PaperLearner = Annotated[Annotated[LearnerConfig, Tag(VARIATIONAL)] | OtherLearner, Discriminator(kind_of)]
+PaperLearner = Annotated[
+    Annotated[LearnerConfig, Tag(VARIATIONAL)]
+    | Annotated[Natural, Tag("natural")]
+    | Annotated[Gradient, Tag("gradient")]
+    | Annotated[Laplace, Tag("laplace")],
+    Discriminator(kind_of),
+]

@@ -13,7 +13,7 @@ from consilience.described.networks import NetworkConfig, Ring
 from consilience.runs.description import RunConfig
 from consilience.task.columns import Columns
 from consilience.task.consensus import ConsensusConfig, Pooling
-from consilience.task.learner import VARIATIONAL, LearnerConfig, OtherLearner, kind_of
+from consilience.task.learner import VARIATIONAL, Gradient, Laplace, LearnerConfig, Natural, kind_of
 from consilience.task.likelihoods import LikelihoodConfig, OfLabels
 from consilience.task.models import AnyModelConfig, Mlp
 from consilience.task.shares import ARRAYS, Arrays, SharesConfig
@@ -37,7 +37,31 @@ class OwnLearner(LearnerConfig):
     start: Literal["own", "pooled"] = Field("pooled", description="where a round's minimisation starts")
 
 
-AnyOwnLearner = Annotated[Annotated[OwnLearner, Tag(VARIATIONAL)] | OtherLearner, Discriminator(kind_of)]
+class OwnNatural(Natural):
+    """Natural-gradient inference on shares of any size."""
+
+    batch: int = Field(32, ge=1, description="B: examples a step; a smaller share is one smaller batch")
+    steps: Literal["own", "same"] = Field(
+        "own", description="own: everybody goes through its own data E times; same: as many steps for everybody"
+    )
+
+
+class OwnGradient(Gradient):
+    """Gradient steps on shares of any size."""
+
+    batch: int = Field(32, ge=1, description="B: examples a step; a smaller share is one smaller batch")
+    steps: Literal["own", "same"] = Field(
+        "own", description="own: everybody goes through its own data E times; same: as many steps for everybody"
+    )
+
+
+AnyOwnLearner = Annotated[
+    Annotated[OwnLearner, Tag(VARIATIONAL)]
+    | Annotated[OwnNatural, Tag("natural")]
+    | Annotated[OwnGradient, Tag("gradient")]
+    | Annotated[Laplace, Tag("laplace")],
+    Discriminator(kind_of),
+]
 
 
 class Config(RunConfig):
