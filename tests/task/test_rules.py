@@ -90,6 +90,7 @@ def test_a_covariance_is_exported_and_read(tmp_path):
             "consensus: sites sums up evidence, and learner 'gradient' has points",
         ),
         ({"kind": "gradient"}, {"kind": "tracking"}, "with points go pooling, fedavg and gradient-tracking"),
+        ({"kind": "laplace"}, {"kind": "alone"}, "learner 'laplace' would count again in every round"),
         ({"kind": "natural"}, {"kind": "gradient-tracking"}, "needs learner 'gradient' with optimizer 'sgd'"),
         ({"kind": "gradient", "optimizer": "adam"}, {"kind": "gradient-tracking"}, "with optimizer 'sgd'"),
         ({}, {"kind": "sites", "damping": 0.0}, r"consensus.damping: should be greater than 0, got 0.0"),

@@ -98,6 +98,11 @@ def check_rule(learner: AnyLearner, consensus: ConsensusConfig) -> None:
             f"consensus: {consensus.kind} sums up evidence, and learner 'gradient' has points that say nothing of it; "
             "with points go pooling, fedavg and gradient-tracking"
         )
+    if isinstance(learner, Laplace) and consensus.kind in ("alone", "central", "fedavg"):
+        raise InputError(
+            f"consensus: with {consensus.kind} the data of learner 'laplace' would count again in every round; "
+            "use sites (with alone=true, what each finds alone is beside it)"
+        )
     if isinstance(consensus, GradientTracking) and not (isinstance(learner, Gradient) and learner.optimizer == "sgd"):
         raise InputError("consensus: gradient-tracking needs learner 'gradient' with optimizer 'sgd'")
 
