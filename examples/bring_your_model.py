@@ -24,5 +24,5 @@ models = {
 }
 for name, model in models.items():
     fit = cs.learn(model, shares, cs.star(8), rounds=40, test=(x_test, y_test), progress=False)
-    right = [(fit.predict(x_test, agent).prediction == y_test.astype(str)).mean() for agent in fit.agents]
+    right = [(fit.predict(x_test, agent).prediction == y_test).mean() for agent in fit.agents]
     print(f"{name:>8}: {sum(right) / len(right):.1%} average accuracy on all ten digits")

@@ -64,6 +64,7 @@ def test_engines_know_no_experiment_or_report():
         ("typer", ("command",)),
         ("socket", ("engines/peers", "engines/hosts.py")),
         ("grpc", ("engines/peers",)),
+        ("cryptography", ("engines/peers",)),
     ],
 )
 def test_libraries_stay_at_home(library, homes):

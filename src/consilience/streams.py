@@ -24,6 +24,9 @@ PURPOSES: dict[str, int] = {
     "order of elimination": 7,
     "kept back": 8,
     "participation": 9,
+    "faults of a link": 10,
+    "back-off": 11,  # how long a peer waits before it calls again
+    "training": 12,
 }
 
 

@@ -140,6 +140,7 @@ def test_who_holds_what(consilience):
     [
         (["data", "partition", "linear-regression"], "partition: 'linear-regression' does not divide a dataset"),
         (["run", "star-digits", "--set", "validation=1400"], "validation: must be from 0 to 1399, got 1400"),
+        (["run", "study.tml"], "experiment: must be one of `consilience experiments` or a .toml file, got 'study.tml'"),
         (["run", "linear-regresion"], "experiment: unknown 'linear-regresion'; did you mean 'linear-regression'?"),
         (["run", "none.toml"], "configuration: cannot read 'none.toml': No such file or directory"),
         (["run", "empty.toml"], "experiment: is required, 'empty.toml' does not say which one it describes"),
@@ -409,6 +410,12 @@ def test_the_script_is_installed_and_starts_fast_enough_to_help():
     assert "Usage" in shown.stdout
 
 
+def test_that_something_takes_a_while_is_shown_only_on_a_terminal():
+    odd = _environment() | {"FORCE_COLOR": "1", "COLUMNS": "1"}  # colours are asked for, a terminal is not there
+    shown = subprocess.run(["consilience", "theory", "star"], capture_output=True, text=True, check=True, env=odd)
+    assert shown.stderr == ""
+
+
 def _environment():
     import os
     from pathlib import Path
@@ -429,11 +436,14 @@ def test_an_error_is_all_that_is_said_also_where_a_bar_was_shown(consilience, mo
     assert (code, out, len(err.splitlines())) == (2, "", 1)
 
 
-@pytest.mark.parametrize("words", [["--help"], ["experiments"], ["theory", "star"], ["theory", "star", "--json"]])
+@pytest.mark.parametrize(
+    "words", [["--help"], ["study", "--help"], ["experiments"], ["theory", "star"], ["theory", "star", "--json"]]
+)
 def test_small_questions_do_not_wait_for_large_libraries(words):
     program = (
         "import sys; from consilience.command.verbs import app; app(sys.argv[1:], standalone_mode=False); "
-        "print(sorted({'jax', 'networkx', 'matplotlib', 'polars'} & set(sys.modules)), file=sys.stderr)"
+        "large = {'jax', 'networkx', 'matplotlib', 'polars', 'cryptography', 'grpc'}; "
+        "print(sorted(large & set(sys.modules)), file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", program, *words], capture_output=True, text=True, check=True)
     assert done.stderr == "[]\n"

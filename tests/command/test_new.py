@@ -142,6 +142,14 @@ def notes(consilience, tmp_path, frames, *words):
     return json.loads(out)["notes"], columns
 
 
+def test_a_column_under_another_name_is_noticed(consilience, tmp_path):
+    frames = {name: hospital(20, seed) for seed, name in enumerate(("a", "b", "c"))}
+    frames["b"] = frames["b"].rename(columns={"mean radius": "Mean_Radius", "age": "years"})
+    found, _ = notes(consilience, tmp_path, frames, "--label", "diagnosis")
+    said = [note for note in found if "one name" in note]
+    assert said == ["column 'mean radius': 'b' has 'Mean_Radius': if that is the same, give it one name"]
+
+
 def test_where_files_differ(consilience, tmp_path):
     frames = {name: hospital(50, seed) for seed, name in enumerate(("a", "b", "c"))}
     assert not [note for note in notes(consilience, tmp_path, frames, "--label", "diagnosis")[0] if "'a'" in note]
@@ -159,6 +167,7 @@ def test_where_files_differ(consilience, tmp_path):
     ):
         assert said in found
     assert [note for note in found if note.startswith("column 'mean radius': 'b' has ")]
+    assert not [note for note in found if "one name" in note]
     assert len([note for note in found if "another unit" in note]) == 1
     assert columns["age"].kind == "ignore"
     text = (tmp_path / "n.toml").read_text()

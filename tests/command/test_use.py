@@ -68,10 +68,15 @@ def played(tmp_path_factory):
         for file in ("north", "south", "test"):
             inside = inside.replace(f'"{file}.csv"', f'"{place / file}.csv"')
         (place / f"{name}.toml").write_text(inside)
-    settings = {"ill": [], "weight": [], "again": ["rounds=2", "replicates=2", "alone=false"]}
-    for name, changed in settings.items():
-        source = place / f"{'ill' if name == 'again' else name}.toml"
-        runs.carry_on(runs.begin(load(str(source), changed), place / name))
+    settings = {
+        "ill": ("ill", [], None),
+        "weight": ("weight", [], None),
+        "again": ("ill", ["rounds=2", "replicates=2", "alone=false"], None),
+        "points": ("ill", ["rounds=2", "alone=false"], "gossip"),
+        "pooled": ("ill", ["rounds=2", "alone=false", "held_out=0.25"], "laplace"),
+    }
+    for name, (source, changed, rule) in settings.items():
+        runs.carry_on(runs.begin(load(str(place / f"{source}.toml"), changed, rule), place / name))
     return place
 
 
@@ -141,6 +146,28 @@ def test_coefficients_together_and_alone(consilience, played):
     assert "mean of weight (kg)" in out
     assert "`consilience run … --set alone=true` adds it" in out
     assert json.loads(consilience("coefficients", played / "weight", "--json")[1])["alone"] is None
+
+
+def test_points_do_not_say_how_sure_they_are(consilience, played):
+    code, out, _ = consilience("predict", played / "points", played / "test.csv")
+    assert code == 0
+    assert "epistemic is 0, up to rounding" in out
+    told = json.loads(consilience("predict", played / "points", played / "test.csv", "--json")[1])
+    assert max(row["epistemic"] for row in told["predictions"]) < 1e-6
+    code, out, _ = consilience("coefficients", played / "points")
+    assert code == 0
+    assert "points by this run's rule, which do not say how sure they are" in out
+    assert "interval" not in out
+    line = json.loads(consilience("coefficients", played / "points", "--json")[1])["together"][1]
+    assert line["mean"] is not None
+    assert line["sd"] is line["low"] is line["ratio_high"] is None
+    code, _, err = consilience("export", played / "points", "--out", "belief.safetensors")
+    assert (code, err) == (2, "error: run: was learnt with point weights, which have no sds to export\n")
+
+
+def test_a_pooled_analysis_says_of_which_rows(consilience, played):
+    out = consilience("coefficients", played / "pooled")[1]
+    assert "a regression on all rows but the 20 held out (none are with a test file), with the run's prior" in out
 
 
 def test_runs_side_by_side(consilience, played):

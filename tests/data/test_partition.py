@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from consilience.data import by_feature, by_label, dirichlet, from_file, iid, shards
+from consilience.data import by_feature, by_label, dirichlet, from_file, iid, shards, skewed
 from consilience.data.shuffle import shuffled
 from consilience.errors import InputError
 
@@ -19,17 +19,18 @@ def test_every_example_has_exactly_one_owner(agents, examples, seed):
     labels = rng.integers(0, 5, examples)
     inputs = rng.normal(size=(examples, 3))
     group = [list(range(agents))[k % agents :] for k in range(5)]
-    for partition in (
+    whole = (
         iid(examples, agents, seed),
         dirichlet(labels, agents, 5.0, seed),
         shards(labels, agents, 2, seed),
         by_feature(inputs, agents, 1),
         by_label(labels, dict(enumerate([group[0]] * 5)), agents, seed),
-    ):
+    )
+    assert all((partition.sizes() > 0).all() for partition in whole)
+    for partition in (*whole, skewed(labels, agents, 1.0, 0.5, seed)):  # in the last one some may hold nothing
         shares = [partition.share(agent) for agent in range(agents)]
         np.testing.assert_array_equal(np.sort(np.concatenate(shares)), np.arange(examples))
         assert partition.sizes().sum() == examples
-        assert (partition.sizes() > 0).all()
         counts = partition.counts(labels, 5)
         np.testing.assert_array_equal(counts.sum(0), np.bincount(labels, minlength=5))
         np.testing.assert_array_equal(counts.sum(1), partition.sizes())
@@ -50,6 +51,32 @@ def test_small_alpha_makes_agents_different():
     labels = np.repeat(np.arange(10), 200)
     spread = [dirichlet(labels, 5, alpha, 0).counts(labels, 10).std() for alpha in (0.1, 100.0)]
     assert spread[0] > 3 * spread[1]
+
+
+def test_skewed_sizes_and_labels_have_their_law():
+    """With labels alike every label is dealt out by s ~ Dirichlet(a, …): var s_k = (1/N)(1 − 1/N) / (N a + 1). With
+    sizes alike and two agents, of many labels, a share is p / (p + p') for p, p' ~ Gamma(a): Beta(a, a), of variance
+    1 / (4 (2a + 1))."""
+    labels = np.repeat(np.arange(5), 400)
+    shares = np.stack([skewed(labels, 4, 1.0, 1e9, seed).counts(labels, 5) / 400 for seed in range(400)])
+    assert np.abs(shares - shares.mean(2, keepdims=True)).max() <= 1.001 / 400  # the same of every label, but for one
+    np.testing.assert_allclose(shares.mean((0, 2)), 1 / 4, atol=0.03)
+    np.testing.assert_allclose(shares[:, :, 0].var(0), 3 / 16 / 5, rtol=0.2)
+    labels = np.repeat(np.arange(400), 50)
+    shares = np.stack([skewed(labels, 2, 1e9, 0.5, seed).counts(labels, 400)[0] / 50 for seed in range(20)])
+    np.testing.assert_allclose(shares.var(), 1 / 8, rtol=0.05)
+    # Sizes weigh labels: an agent with s_k near 1 has nearly all of each.
+    uneven = skewed(np.repeat(np.arange(10), 100), 3, 1e-3, 0.5)
+    assert uneven.sizes().max() > 950
+
+
+@pytest.mark.parametrize("alpha", [1e-100, 1e-9, 1e100])
+def test_proportions_that_no_float_holds_are_dealt_out(alpha):
+    labels = np.repeat(np.arange(6), 7)
+    counts = skewed(labels, 3, alpha, alpha, 1).counts(labels, 6)
+    assert counts.sum() == 42
+    if alpha < 1:  # one has it all, of every label
+        assert set(counts.max(0)) == {7}
 
 
 def test_bad_partitions_are_named():
@@ -78,6 +105,7 @@ def test_bad_partitions_are_named():
         lambda agents: by_label(np.arange(3), {0: [0], 1: [0], 2: [0]}, agents),
         lambda agents: dirichlet(np.arange(3), agents, 1.0),
         lambda agents: shards(np.arange(3), agents, 1),
+        lambda agents: skewed(np.arange(3), agents),
         lambda agents: by_feature(np.zeros((3, 1)), agents, 0),
     ],
 )
@@ -93,6 +121,7 @@ def test_there_must_be_somebody(deal, agents):
         (lambda: by_label(np.arange(1), {0: []}, 1), "label 0 has no holder"),
         (lambda: by_label(np.arange(1), {0: [3]}, 2), "label 0 names agent 3, there are agents 0 to 1"),
         (lambda: by_feature(np.zeros((0, 2)), 2, 0), "there are no examples to divide"),
+        (lambda: skewed(np.zeros(0, int), 2), "there are no examples to divide"),
     ],
 )
 def test_pieces_and_holders_that_cannot_be_are_named(deal, message):
@@ -104,6 +133,9 @@ def test_pieces_and_holders_that_cannot_be_are_named(deal, message):
 def test_alphas_without_a_distribution_are_refused(alpha):
     with pytest.raises(InputError, match="partition: alpha must be above 0 and at most 1e\\+100"):
         dirichlet(np.repeat([0, 1], 50), 3, alpha)
+    for field in ("sizes", "classes"):
+        with pytest.raises(InputError, match=f"partition: {field} must be from 1e-100 to 1e\\+100"):
+            skewed(np.repeat([0, 1], 50), 3, **{field: alpha})
 
 
 @pytest.mark.parametrize("text", ["0\n1\n0\n", "\ufeff0\r\n1\r\n0", "\n0\n\n 1 \n0\n\n"])

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from consilience.data import formats
+from consilience.data.encoding import NO_VALUE
 from consilience.data.tables import read_rows
 from consilience.errors import InputError
 from consilience.files.reading import numbered_rows
@@ -157,8 +158,8 @@ def test_ways_to_write_csv(tmp_path, content):
         ("x,c,y\n1,a,0\n-inf,a,0\n", "line 3, column 'x' must be finite, got -inf"),
         ("x,c,y\n1e39,a,0\n", "line 2, column 'x' must be at most 3.4e+38 in size, got 1e+39"),
         ("x,c,y\n" + "9" * 5000 + ",a,0\n", "line 2, column 'x' must be finite, got inf"),
-        ("x,c,y\n,a,0\n", "line 2, column 'x' has no value, and its description has missing = \"refuse\""),
-        ("x,c,y\n1,,0\n", "line 2, column 'c' has no value, and its description has missing = \"refuse\""),
+        ("x,c,y\n,a,0\n", f"line 2, column 'x' {NO_VALUE}"),
+        ("x,c,y\n1,,0\n", f"line 2, column 'c' {NO_VALUE}"),
         ("x,c,y\n1,a,\n", "line 2, column 'y' has no value, and it is what is predicted"),
         ("x,c,y\n1,A,0\n", "line 2, column 'c' must be one of 'a', 'b', got 'A'"),
         ("x,c,y\n1,a,0\n1,a,2\n", "line 3, column 'y' must be one of '0', '1', got '2'"),

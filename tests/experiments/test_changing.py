@@ -93,16 +93,46 @@ def test_a_network_that_never_connects_is_explained(tmp_path):
 @pytest.fixture(scope="module")
 def rates(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs") / "rates"
-    run.begin(load("changing-rates", ["rounds=150", "replicates=300", "points=6"]), folder)
+    run.begin(load("changing-rates", ["rounds=150", "replicates=100", "points=6"]), folder)
     return folder, run.carry_on(folder)
 
 
 def test_measured_rates_are_those_that_the_realised_turns_predict(rates):
     _, summary = rates
     assert len(summary["networks"]) == 5
-    for row in summary["networks"].values():
-        assert row["worst_in_standard_errors"] < 5
-        assert row["measured_over_realised"] == pytest.approx(1, abs=0.1)
+    for told in summary["networks"].values():
+        assert list(told["rules"]) == ["paper", "sites", "tracking"]
+        for row in told["rules"].values():
+            assert row["worst_in_standard_errors"] < 5
+            assert row["rate_measured"] == pytest.approx(row["rate_exact"], rel=0.04)
+        assert told["rules"]["paper"]["measured_over_realised"] == pytest.approx(1, abs=0.1)
+
+
+def test_an_average_has_an_nth_of_what_sums_have(rates):
+    """What the data allows is summed by sites and tracking, whatever changes; after few turns some is on the way."""
+    for name, told in rates[1]["networks"].items():
+        shares = {rule: row["measured_over_allowed"] for rule, row in told["rules"].items()}
+        assert shares["paper"] < 1.1 / told["agents"]
+        assert (0.7 if name == "churn" else 0.95) < shares["sites"] < 1.02
+        assert shares["tracking"] == pytest.approx(1, abs=0.25 if name == "churn" else 0.05)
+
+
+def test_the_paper_s_rule_alone_has_the_same_numbers(rates, tmp_path):
+    folder, _ = rates
+    network = 'networks={"own clocks"={kind="complete",agents=9,changes={clocks={spread=0.7,delay=0.5}}}}'
+    settings = ["rounds=150", "replicates=100", "points=6", network, 'rules=["paper"]']
+    run.begin(load("changing-rates", settings), tmp_path / "run")
+    summary = run.carry_on(tmp_path / "run")
+    assert summary["figures"] == ["figures/rates.png", "figures/shares.png"]
+    one, other = (Record.read(place / "record.csv") for place in (folder, tmp_path / "run"))
+    assert other.arms() == ["own clocks"]
+    np.testing.assert_array_equal(one.select("own clocks", "log_ratio"), other.select("own clocks", "log_ratio"))
+
+
+@pytest.mark.parametrize("rules", ['["sites", "sites"]', "[]", '["laplace"]'])
+def test_rules_that_cannot_be_are_one_line(rules):
+    with pytest.raises(InputError, match=r"^rules"):
+        load("changing-rates", [f"rules={rules}"])
 
 
 def test_the_theory_of_recorded_turns(rates, tmp_path):

@@ -114,6 +114,8 @@ def test_with_a_test_file_too_it_is_judged_both_ways(tmp_path):
     for start in ("test_", "pooled_test_", "held_out_", "pooled_held_out_"):
         assert f"{start}accuracy" in names
     assert summary["tested_on"] == "a test set of 2 rows"
+    sent = {arm: told["bytes_sent"] for arm, told in summary["arms"].items()}
+    assert sent == {"together": 3 * 8 * 2 * 4 * 6, "alone": 0}  # rounds, links, numbers, bytes, coefficients
     only = setting_of(load(source, [f"test={tmp_path / 'test.csv'}"]))
     assert only.task.kept is None
     assert only.task.held[0].sizes().tolist() == list(SIZES.values())

@@ -57,7 +57,7 @@ def _settings(rng: Rng) -> Case:
     if chance(rng, 0.3):
         settings.insert(0, f"network{'s.a' if name != 'linear-regression' else ''}.kind={pick(rng, tuple(NETWORKS))}")
     if chance(rng, 0.1) and name.endswith("digits"):
-        settings.insert(0, f"partition.kind={pick(rng, ('iid', 'labels', 'dirichlet', 'shards', 'feature', 'file'))}")
+        settings.insert(0, f"partition.kind={pick(rng, own.DEALT)}")
     if name in LONG and chance(rng, 0.99):
         settings.insert(0, "rounds=12")
     words = [word for text in settings for word in ("--set", text)]
@@ -227,7 +227,7 @@ def _table(rng: Rng) -> Case:
     file, content = tables.dataset(rng)
     words = ["data", "partition", "star-digits", "--set", f"dataset={file}", "--set", "watched=[]"]
     words += ["--set", 'networks={a={kind="star", edges=2}}', "--set", "learner.batch=1"]
-    kind = pick(rng, ("iid", "iid", "shards", "dirichlet", "feature"))
+    kind = pick(rng, ("iid", "iid", "shards", "dirichlet", "skewed", "feature"))
     words += ["--set", f"partition.kind={kind}", *(["--json"] if chance(rng, 0.5) else [])]
     if chance(rng, 0.15):
         words += ["--set", f"validation={pick(rng, (1, 3, 10, 40, 47, 48))}"]

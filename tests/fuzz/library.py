@@ -91,11 +91,12 @@ def _partition(rng: Rng) -> tuple[Callable[[], Any], str]:
     labels = rng.integers(0, 3, size=examples)
     seed = int(pick(rng, (0, 1, 2**31, 2**63)))
     alpha, each = pick(rng, FLOATS), pick(rng, (0, 1, 2, 100, -1))
-    kind = pick(rng, ("iid", "dirichlet", "shards", "feature", "label"))
+    kind = pick(rng, ("iid", "dirichlet", "skewed", "shards", "feature", "label"))
     holders = {int(rng.integers(-1, 4)): [int(a) for a in rng.integers(-1, 4, size=rng.integers(3))] for _ in range(3)}
     calls: dict[str, Callable[[], Any]] = {
         "iid": lambda: partition.iid(examples, agents, seed),
         "dirichlet": lambda: partition.dirichlet(labels, agents, alpha, seed),
+        "skewed": lambda: partition.skewed(labels, agents, alpha, pick(rng, FLOATS), seed),
         "shards": lambda: partition.shards(labels, agents, each, seed),
         "feature": lambda: partition.by_feature(np.zeros((examples, 2)), agents, each),
         "label": lambda: partition.by_label(labels, holders, agents, seed),
@@ -105,7 +106,7 @@ def _partition(rng: Rng) -> tuple[Callable[[], Any], str]:
         made = calls[kind]()
         assert made.sizes().sum() == examples, "an example has no owner"
         assert len(made.sizes()) == agents, "somebody is no agent"
-        assert (made.sizes() > 0).all(), "an agent has no data"
+        assert kind == "skewed" or (made.sizes() > 0).all(), "an agent has no data"
 
     return _refusable(
         look

@@ -67,7 +67,7 @@ def files(rng: Rng) -> Case:
     return Case("", words, made, only_begin=True, also=tables.folder_reads_back)
 
 
-DEALT = ("iid", "dirichlet", "shards", "feature", "labels", "file")
+DEALT = ("iid", "dirichlet", "skewed", "shards", "feature", "labels", "file")
 
 
 def new(rng: Rng) -> Case:

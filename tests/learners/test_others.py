@@ -92,6 +92,18 @@ def test_natural_gradient_finds_the_posterior(mean):
     np.testing.assert_allclose(b.precision, precision, rtol=0.25)
 
 
+def test_newton_s_step_stays_where_data_and_prior_are_in_balance():
+    """Where ĝ + δ (m − m₀) = 0, from a round's first step on, while the momentum is still gathering."""
+    options = NaturalOptions(mean="newton", learning_rate=0.1, curvature_decay=1 - 1e-12, curvature=0.3)
+    learner = natural_learner(MODEL, PACKING, options, lambda outputs, targets: -outputs[:, 0])  # ĝ = mean x, anywhere
+    data = Minibatches(jnp.tile(X[:BATCH], (STEPS, 1)), Y, jnp.arange(STEPS * BATCH).reshape(STEPS, BATCH), ROWS * 1.0)
+    prior = MeanField.from_moments(GIVEN["w"], jnp.array([0.2, 1.0, 3.0]))
+    balanced = prior.mean - X[:BATCH].mean(0) * ROWS / prior.precision
+    q = MeanField.from_moments(balanced, jnp.ones(D))
+    own, _ = learner.fit(KEY, learner.start(learner.init(GIVEN), prior, q), data)
+    np.testing.assert_allclose(learner.belief(own).mean, balanced, rtol=1e-9)
+
+
 def test_without_a_pull_the_prior_comes_in_by_bayes_rule():
     learner = natural_learner(MODEL, PACKING, NaturalOptions(pull=0.0), gaussian)
     prior = MeanField.from_moments(jnp.array([5.0, 5.0, 5.0]), jnp.ones(3))

@@ -28,16 +28,18 @@ def data():
 
 @pytest.fixture(scope="module")
 def fits(data, tmp_path_factory):
-    """A network with hidden layers, and one without."""
+    """Networks with hidden layers, of both kinds of units, and one without."""
     x, y = data
     shares = {"north": (x[:20], y[:20]), "south": (x[20:], y[20:])}
     place = tmp_path_factory.mktemp("runs")
-    hidden = {"deep": (5, 5), "flat": ()}
+    models = {
+        "deep": cs.mlp((3,), 2, (5, 5)),
+        "sigmoid": cs.mlp((3,), 2, (4, 4), "sigmoid"),
+        "flat": cs.mlp((3,), 2, ()),
+    }
     return {
-        name: cs.learn(
-            cs.mlp((3,), 2, units), shares, cs.ring(2), rounds=2, test=(x, y), progress=False, folder=place / name
-        )
-        for name, units in hidden.items()
+        name: cs.learn(model, shares, cs.ring(2), rounds=2, test=(x, y), progress=False, folder=place / name)
+        for name, model in models.items()
     }
 
 
@@ -48,7 +50,7 @@ def test_what_is_written_reads_back(fits, tmp_path):
     np.testing.assert_array_equal(found.mean["3.w"], belief.mean[3]["w"])
     np.testing.assert_array_equal(found.sd["5.c"], belief.sd[5]["c"])
     about = found.about
-    assert about["model"] == {"kind": "mlp", "hidden": [5, 5]}
+    assert about["model"] == {"kind": "mlp", "hidden": [5, 5], "activation": "relu"}
     assert about["likelihood"] == {"kind": "categorical"}
     assert (about["agent"], about["belief"], about["rounds"], about["format_version"]) == ("south", "own", 2, 1)
     assert (about["labels"], about["input_shape"], about["columns"]) == (["no", "yes"], [3], None)
@@ -78,7 +80,7 @@ def test_learnt_noise_and_tables_are_told(tmp_path):
 
 
 @pytest.mark.parametrize(("library", "block"), BLOCKS, ids=[name for name, _ in BLOCKS])
-@pytest.mark.parametrize("network", ["deep", "flat"])
+@pytest.mark.parametrize("network", ["deep", "sigmoid", "flat"])
 def test_other_libraries_give_the_same_outputs(library, block, network, fits, data, tmp_path, monkeypatch):
     if library == "PyTorch":
         pytest.importorskip("torch")

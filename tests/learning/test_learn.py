@@ -1,7 +1,9 @@
 """From arrays to predictions: the same run as the command's, whatever is handed over."""
 
 import json
+import signal
 import warnings
+from functools import partial
 
 import equinox
 import flax.linen
@@ -13,8 +15,10 @@ import consilience as cs
 from consilience.described.changes import Changes
 from consilience.described.networks import Ring
 from consilience.errors import InputError
+from consilience.experiments import described as experiment_of
 from consilience.experiments import load as described
 from consilience.learning import from_arrays
+from consilience.learning.watching import interruptible
 from consilience.runs import run
 
 SMALL = {"rounds": 4, "record_every": 2, "checkpoint_every": 1, "samples": 4, "progress": False}
@@ -65,19 +69,57 @@ def test_the_command_gives_the_same_record_byte_for_byte(y, more, tmp_path):
         assert "a test set of 9 rows" in fit.summary()["tested_on"]
 
 
-def test_stopped_and_called_again_it_is_the_run_that_was_never_stopped(tmp_path, monkeypatch):
-    whole = small(folder=tmp_path / "whole")
-    with monkeypatch.context() as patch:
-        original = run.carry_on
-        patch.setattr(from_arrays.run, "carry_on", lambda *given, **named: original(*given, **named, stop=lambda: True))
-        with pytest.raises(run.Stopped):
-            small(folder=tmp_path / "stopped")
-    assert 0 < run.played(tmp_path / "stopped") < 4
-    carried = small(folder=tmp_path / "stopped")
+@pytest.fixture
+def interrupts():
+    """Ctrl-C as it is in a program, whatever plays the tests does with it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    signal.signal(signal.SIGINT, before)
+
+
+def interrupted_after(played):
+    """`carry_on` with one interruption, when it was told for this time how far it is."""
+    original, told = run.carry_on, []
+
+    def carry_on(folder, on_round, asked, **named):
+        def on_round_then(done, words):
+            on_round(done, words)
+            told.append(done)
+            if len(told) == played:
+                signal.raise_signal(signal.SIGINT)
+
+        return original(folder, on_round_then, asked, **named)
+
+    return carry_on
+
+
+def test_interrupted_and_called_again_it_is_the_run_that_was_never_stopped(tmp_path, monkeypatch, interrupts):
+    whole = small(rounds=6, checkpoint_every=6, folder=tmp_path / "whole")
+    stopped = partial(small, rounds=6, checkpoint_every=6, folder=tmp_path / "stopped")
+    for told, line in (
+        (1, "^$"),  # at once: nothing has been played
+        (2, r"^stopped after round 4 of 6; the same call carries it on$"),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(from_arrays.run, "carry_on", interrupted_after(told))
+            with pytest.raises(KeyboardInterrupt, match=line):
+                stopped()
+    assert run.played(tmp_path / "stopped") == 4
+    carried = stopped()
     assert record(tmp_path / "stopped") == record(tmp_path / "whole")
     same_predictions(carried, whole)
-    finished = small(folder=tmp_path / "stopped")  # and once more: there is nothing left to do
+    finished = stopped()  # and once more: there is nothing left to do
     assert record(finished.folder) == record(tmp_path / "whole")
+
+
+def test_who_interrupts_twice_does_not_wait(interrupts):
+    with interruptible() as asked:
+        assert not asked()
+        signal.raise_signal(signal.SIGINT)
+        assert asked()
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
 
 
 def same_predictions(one, other):
@@ -86,6 +128,32 @@ def same_predictions(one, other):
         assert list(ours.columns) == list(theirs.columns)
         for name, column in ours.columns.items():
             np.testing.assert_array_equal(column, theirs.columns[name])
+
+
+@pytest.mark.parametrize("rule", ["sites", "fedprox", "laplace", "central"])
+def test_a_rule_is_the_command_s(rule, tmp_path):
+    plain, chosen = (
+        from_arrays.described(cs.mlp((3,), 2, hidden=()), shared(LABELS), NETWORK, None, None, name, tmp_path)[0]
+        for name in (None, rule)
+    )
+    by_command = experiment_of(plain.model_dump(mode="json", exclude_none=True), rule=rule)
+    assert (chosen.learner, chosen.consensus) == (by_command.learner, by_command.consensus)
+
+
+def test_what_is_given_of_a_learner_comes_after_the_rule(tmp_path):
+    given = (cs.mlp((3,), 2, hidden=()), shared(LABELS), NETWORK, None, None, "sites", tmp_path)
+    config, _ = from_arrays.described(*given, learner={"epochs": 2, "pull": 0.5}, consensus={"damping": 0.3})
+    assert (config.learner.epochs, config.learner.pull, config.learner.temperature) == (2, 0.5, 0.01)
+    assert (config.consensus.kind, config.consensus.damping) == ("sites", 0.3)
+    with pytest.raises(InputError, match=r"^learner: should be a table of fields, got 'natural'$"):
+        from_arrays.described(*given, learner="natural")
+
+
+def test_labels_come_back_as_they_were():
+    for y in (X[:, 0] > 0, 3 * (X[:, 0] > 0)):
+        found = small(y, shares=[(X, y)], network=cs.ring(1), rounds=1, model=cs.mlp((3,), 2, hidden=())).predict(X)
+        assert found.prediction.dtype == y.dtype
+        assert (found.prediction == y).mean() > 0.5
 
 
 def test_what_is_saved_predicts_the_same(tmp_path):
@@ -178,6 +246,10 @@ BAD = {
         "held_out: nobody has a row to spare",
     ),
     "unknown field": ({"round": 5}, "round"),
+    "unknown rule": ({"rule": "site"}, "^rule: unknown 'site'; did you mean 'sites'"),
+    "a consensus' name": ({"rule": "paper", "consensus": "sites"}, "^consensus: should be a table of fields"),
+    "a class": ({"model": Dense}, r"^model: must be a module, not its class; give Dense\(…\)$"),
+    "a matrix": ({"network": np.eye(5)}, r"^network: must be a Network \(cs.ring\(5\), cs.from_matrix\(W\), …\)"),
     "unknown learner field": ({"learner": {"epoch": 5}}, "learner.epoch"),
 }
 

@@ -6,11 +6,18 @@ import numpy as np
 import pytest
 
 from consilience.errors import InputError
-from consilience.models import Conv, Dense, Model, Reshape, cnn, log_likelihood, mlp, stack
+from consilience.models import Conv, Dense, Model, Reshape, Units, cnn, log_likelihood, mlp, stack
+from consilience.task.models import Mlp
 
 
 @pytest.mark.parametrize(
-    ("model", "shape"), [(mlp((28, 28), 10), (28, 28)), (mlp((6,), 4, ()), (6,)), (cnn((8, 8), 5), (8, 8))]
+    ("model", "shape"),
+    [
+        (mlp((28, 28), 10), (28, 28)),
+        (mlp((6,), 4, ()), (6,)),
+        (mlp((6,), 4, (5, 3), "sigmoid"), (6,)),
+        (cnn((8, 8), 5), (8, 8)),
+    ],
 )
 def test_logits_for_a_batch(model, shape):
     parameters = model.init(jax.random.key(0))
@@ -21,7 +28,22 @@ def test_logits_for_a_batch(model, shape):
     np.testing.assert_allclose(still, logits, atol=1e-6)
 
 
-@pytest.mark.parametrize("layers", [[Dense(3)], [Reshape((2, 2, 1)), Conv(2), Reshape()]])
+def test_units_are_of_the_kind_that_is_asked_for():
+    """Two layers by hand; what is written down is the same model."""
+    x = np.array([[0.2, -1.5, 0.7]])
+    for activation, f in (("relu", lambda z: np.maximum(z, 0)), ("sigmoid", lambda z: 1 / (1 + np.exp(-z)))):
+        model = mlp((3,), 2, (4,), activation)
+        first, last = (model.init(jax.random.key(0))[place] for place in (1, 3))
+        expected = f(x @ first["w"].T + 0.0) @ last["w"].T
+        np.testing.assert_allclose(model.apply(model.init(jax.random.key(0)), jnp.asarray(x)), expected, atol=1e-6)
+        assert Mlp.model_validate(model.described).build((3,), 2).described == model.described
+    with pytest.raises(InputError, match="activation: must be relu or sigmoid, got 'tanh'"):
+        mlp((3,), 2, (4,), "tanh")
+
+
+@pytest.mark.parametrize(
+    "layers", [[Dense(3)], [Reshape((2, 2, 1)), Conv(2), Reshape()], [Dense(3), Units("sigmoid")], [Dense(3), Units()]]
+)
 def test_drawn_outputs_have_the_law_of_drawn_weights(layers):
     """One linear layer: mean and variance of each output by the local reparameterisation and by drawing the weights."""
     model = stack(layers, (4,))

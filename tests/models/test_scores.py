@@ -1,11 +1,12 @@
 """Scores' parts against scikit-learn and definitions."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from sklearn.metrics import confusion_matrix
+from sklearn.metrics import confusion_matrix, roc_auc_score
 
-from consilience.models.scores import average, calibration_error, confusion, disagreement
+from consilience.models.scores import auroc, average, calibration_error, confusion, disagreement
 
 RNG = np.random.default_rng(0)
 P = RNG.dirichlet(np.ones(4) * 0.5, size=500)
@@ -45,3 +46,22 @@ def test_disagreement():
         disagreement(choices, 4), [(0 + 0.5 + 0 + 1) / 4, (0 + 0.5 + 0 + 0.5) / 4, (0 + 1 + 0 + 0.5) / 4]
     )
     assert disagreement(choices[:1], 4).tolist() == [0]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_auroc_is_that_of_another_library_with_ties(seed):
+    """And of all pairs, counted."""
+    rng = np.random.default_rng(seed)
+    scores = rng.integers(0, 2 + seed, 24).astype(float)
+    found = float(auroc(jnp.asarray(scores[:15]), jnp.asarray(scores[15:])))
+    np.testing.assert_allclose(found, roc_auc_score(np.repeat([0, 1], [15, 9]), scores), atol=1e-12)
+    pairs = np.sign(scores[15:, None] - scores[None, :15]) / 2 + 0.5
+    np.testing.assert_allclose(found, pairs.mean(), atol=1e-12)
+
+
+def test_auroc_of_as_many_as_are_looked_at_is_right_in_single_precision():
+    rng = np.random.default_rng(0)
+    usual, strange = rng.normal(size=2000).astype(np.float32), rng.normal(0.3, size=2000).astype(np.float32)
+    expected = roc_auc_score(np.repeat([0, 1], 2000), np.concatenate([usual, strange]))
+    with jax.enable_x64(False):
+        np.testing.assert_allclose(float(auroc(jnp.asarray(usual), jnp.asarray(strange))), expected, atol=1e-6)

@@ -7,7 +7,7 @@ import pytest
 
 from consilience.errors import InputError
 from consilience.experiments import load
-from consilience.experiments.images.arms import taken_for
+from consilience.experiments.images.measure import taken_for
 from consilience.network import grid
 from consilience.paper import Part, claims, part_named, plays
 from consilience.paper.from_run import curves

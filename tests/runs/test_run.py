@@ -21,7 +21,7 @@ from consilience.machine import memory
 from consilience.network import Fixed, Lossy, star, turns_as_csv
 from consilience.runs import play, run
 from consilience.runs.checkpoint import load_checkpoint, save_checkpoint
-from consilience.runs.record import Record, RecordWriter
+from consilience.runs.record import Record, RecordWriter, standard_error
 
 SMALL = ["rounds=37", "replicates=3", "checkpoint_every=10", "record_every=2", "test_samples=50"]
 
@@ -590,5 +590,9 @@ def test_seeds_can_have_rows_of_their_own(finished, tmp_path):
     np.testing.assert_allclose(of_agents, means.select("alone", "mse_se"), rtol=1e-9)
     averages = pd.read_csv(folder / "record.csv").query("arm == 'alone'").groupby(["round", "seed"])["mse"].mean()
     expected = averages.groupby("round").std() / np.sqrt(3)
-    np.testing.assert_allclose(each.error_of_average("alone", "mse"), expected, rtol=1e-9)
-    assert means.error_of_average("alone", "mse") is None
+    at_end = each.last("alone", "mse").mean(axis=1)
+    np.testing.assert_allclose(standard_error(at_end), expected.iloc[-1], rtol=1e-9)
+    assert standard_error(means.last("alone", "mse").mean(axis=1)) is None
+    last = each.rounds("alone")[-1]
+    several = each.last("alone", "mse", rounds=int(last - each.rounds("alone")[-3]) + 1)
+    np.testing.assert_allclose(several, each.each("alone", "mse")[-3:].mean(axis=0), rtol=1e-12)

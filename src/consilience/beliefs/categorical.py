@@ -46,6 +46,14 @@ class Categorical(NamedTuple):
         """The same belief with its constant chosen so that the weights are log-probabilities."""
         return Categorical(self.log_probabilities())
 
+    def centred(self) -> Categorical:
+        """The same belief with its constant chosen so that the weights sum to 0; sums of such beliefs are such, too.
+
+        >>> Categorical(jnp.array([1.0, 2.0, 6.0])).centred().log_weights.tolist()
+        [-2.0, -1.0, 3.0]
+        """
+        return Categorical(self.log_weights - self.log_weights.mean(-1, keepdims=True))
+
     def log_density(self, value: Int[Array, "..."]) -> Float[Array, "..."]:
         """log b(θ) at hypothesis number `value`."""
         place = jnp.asarray(value)[..., None]

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from consilience.command.ends import paths_given
-from consilience.command.shared import AsJson, Quiet, complaints, print_json, say, show
+from consilience.command.shared import AsJson, Quiet, print_json, say, show, working
 from consilience.errors import InputError, brief
 from consilience.machine.stopping import unwinding
 
@@ -47,7 +47,7 @@ def new(
         written = out / (name if name.endswith(ENDING) else name + ENDING)
         if written.exists() and not force:
             raise InputError(f"NAME: '{written}' is there already; --force writes over it")
-        with complaints.status("looking at the files …"):
+        with working("looking at the files …"):
             shares, survey = _looked_at(files, owner)
             answer = Answer(str(label if target is None else target), target is None, counts)
             if answer.column == owner:

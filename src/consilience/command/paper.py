@@ -10,7 +10,7 @@ import typer
 
 from consilience.command.ends import paths_given
 from consilience.command.play import DataDir, play, prepare
-from consilience.command.shared import AsJson, Quiet, complaints, print_json, say, show
+from consilience.command.shared import AsJson, Quiet, complaints, print_json, say, show, working
 from consilience.errors import InputError
 from consilience.machine.stopping import unwinding
 
@@ -85,7 +85,7 @@ def _tell_time(left: list[Any], planned: int, as_json: bool) -> None:
     from consilience.report.tables import table
     from consilience.runs.estimate import kind_of
 
-    with complaints.status("playing a few rounds of each kind of run, to say how long it will take …"):
+    with working("playing a few rounds of each kind of run, to say how long it will take …"):
         known = speeds(left)
     minutes = [known[kind_of(one.config)].seconds(one.config, one.done) / 60 for one in left]
     if as_json:

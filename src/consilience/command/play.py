@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from consilience.command.shared import complain, complaints, fail, first_line, print_json, progressing, say, show
 from consilience.engines.guard import LOST, NOT_ALL, Guard, guarded
 from consilience.engines.hosts import Meeting
 from consilience.machine.stopping import asked, asking, unwinding
+from consilience.report.progress import progress_bar
 
 DataDir = Annotated[Path | None, typer.Option(help="A folder with the dataset's files.")]
 
@@ -55,16 +55,7 @@ def play(
     guard.if_lost(LOST.format(folder=folder))
     title = hosts.from_first(lambda: runs.opened(folder).model_dump(mode="json", include={"experiment", "rounds"}))
     shown = not (quiet or as_json) and hosts.is_first()
-    bar = Progress(
-        TextColumn(title["experiment"], markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("rounds  {task.fields[words]}", markup=False),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        console=complaints,
-        disable=not shown,
-    )
+    bar = progress_bar(title["experiment"], complaints, disable=not shown)
     again = again.format(folder=folder)
     stopped = f"stopped; carry on with: {again}"
     told: list[int] = []  # rounds; before the first is played nothing is lost by stopping at once, except other hosts

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import partial
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Annotated, Any, NoReturn
 
 import typer
-from rich.console import Console
-from rich.measure import Measurement
 from rich.progress import Progress
-from rich.table import Table
 from rich.text import Text
 
 from consilience.errors import printable
 from consilience.files.strict_json import strict_json
+from consilience.report.tables import console, show
 
-# What is printed may be a user's own words: brackets in it are no markup, and :smile: is no picture.
-_console = partial(Console, markup=False, emoji=False, highlight=False)
-screen = _console()
-complaints = _console(stderr=True)
+__all__ = ["show"]  # beside what is defined here
+
+screen = console()
+complaints = console(stderr=True)
 MESSAGE = 1000  # characters of a complaint, at most
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
@@ -45,10 +43,9 @@ def say(text: str) -> None:
     screen.print(printable(text), soft_wrap=True)
 
 
-def show(table: Table, whole: bool = False) -> None:
-    """A table, at least as wide as its longest words, or as its longest cells: numbers are never cut off."""
-    needs = Measurement.get(screen, screen.options.update(max_width=10_000), table)
-    _console(width=max(needs.maximum if whole else needs.minimum, screen.width)).print(table)
+def working(on: str) -> AbstractContextManager[object]:
+    """Show that something takes a while; only on a real terminal, where it vanishes again (FORCE_COLOR makes none)."""
+    return complaints.status(on) if sys.stderr is not None and sys.stderr.isatty() else nullcontext()
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import typer
 
 from consilience.command.ends import paths_given
 from consilience.command.play import prepare
-from consilience.command.shared import AsJson, Quiet, complaints, print_json, say, show
+from consilience.command.shared import AsJson, Quiet, print_json, say, show, working
 from consilience.errors import InputError, brief
 from consilience.machine.stopping import unwinding
 
@@ -40,7 +40,7 @@ def predict(
     Aleatoric doubt is what noise leaves open; epistemic doubt is what more data would tell.
     """
     prepare()
-    with unwinding(), paths_given(), complaints.status("predicting …"):
+    with unwinding(), paths_given(), working("predicting …"):
         from consilience.learning import export as exported
         from consilience.learning.fit import Fit
         from consilience.learning.written import TABLES, check_out, write_columns
@@ -56,18 +56,20 @@ def predict(
         given: Any = belief if belief in BELIEFS else exported.read(_belief_file(belief), "--belief")
         found = fit.predict(fit.read_inputs(file, "FILE"), number, level, given)
         if out is not None:
-            write_columns(out, found.columns)
+            write_columns(out, found.named())
     who = fit.agents[number] if belief in BELIEFS else str(given.about["agent"])
     if as_json:
         told: dict[str, Any] = {"run": str(folder), "agent": who, "level": level, "rows": len(found)}
         if out is not None:
             print_json(told | {"wrote": str(out)})
         else:
-            columns = {name: values.tolist() for name, values in found.columns.items()}
+            columns = {name: values.tolist() for name, values in found.named().items()}
             rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
             print_json(told | {"predictions": rows})
     elif not quiet:
         _show_predictions(found, who, out)
+        if fit.of_points and belief in BELIEFS:
+            say("weights are points by this run's rule, without doubt of their own: epistemic is 0, up to rounding")
 
 
 def _belief_file(belief: str) -> Path:
@@ -79,7 +81,7 @@ def _belief_file(belief: str) -> Path:
 def _show_predictions(found: Any, who: str, out: Path | None) -> None:
     from consilience.report.tables import table
 
-    first = zip(*(values[:SHOWN_ROWS].tolist() for values in found.columns.values()), strict=True)
+    first = zip(*(values[:SHOWN_ROWS].tolist() for values in found.named().values()), strict=True)
     ends = "" if found.label_names else f"; low to high holds {100 * found.level:g} %"
     rows = [[number + 1, *row] for number, row in enumerate(first)]
     show(table(["row", *found.columns], rows, f"What {who} predicts{ends}"))
@@ -153,8 +155,12 @@ def coefficients(
         told["alone"] = {name: _lines(own) for name, own in alone.items()} if has_alone else None
         print_json(told)
     else:
-        exact = fit.config.learner.kind == "laplace" and fit.config.consensus.kind in ("sites", "tracking")  # type: ignore[attr-defined]
-        _show_coefficients(together, alone, who, exact)
+        _show_coefficients(together, alone, who, fit.of_points)
+        say(_of_intervals(fit))
+        if not alone:
+            say("what agents find alone is not there; `consilience run … --set alone=true` adds it")
+        elif len(alone) > SHOWN_ALONE:
+            say(f"the first {SHOWN_ALONE} of {len(alone)} agents alone; --agent NAME shows another one, --json all")
 
 
 def _lines(found: Any) -> list[dict[str, Any]]:
@@ -166,16 +172,21 @@ def _plain(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else value
 
 
-def _of_intervals(exact: bool) -> str:
-    if exact:
-        return "means and intervals are those of a regression on everybody's data, with the run's prior"
+def _of_intervals(fit: Any) -> str:
+    """What kind of intervals these are."""
+    if fit.of_points:
+        return "weights are points by this run's rule, which do not say how sure they are"
+    if fit.config.learner.kind == "laplace" and fit.config.consensus.kind in ("sites", "tracking"):
+        held_out = sum(fit.record.shares.get("held_out_rows", ()))
+        rows = f"all rows but the {held_out:,} held out (none are with a test file)" if held_out else "everybody's data"
+        return f"means and intervals are those of a regression on {rows}, with the run's prior"
     return (
         "intervals are the belief's own; as a rule they are narrower than a regression on all the data would give, "
         "which `consilience run … --rule laplace` does"
     )
 
 
-def _show_coefficients(found: Any, alone: dict[str, Any], who: str, exact: bool) -> None:
+def _show_coefficients(found: Any, alone: dict[str, Any], who: str, of_points: bool) -> None:
     from consilience.report.tables import shown, table
 
     def interval(low: float, high: float) -> str:
@@ -183,24 +194,23 @@ def _show_coefficients(found: Any, alone: dict[str, Any], who: str, exact: bool)
 
     cells = found.columns
     has_unit = any(cells["unit"])
-    heads = ["", *(["unit"] if has_unit else []), "mean", "sd", f"{100 * found.level:g} % interval"]
-    heads += [found.ratio_name, f"{100 * found.level:g} % interval"] if found.ratio_name else []
+    level = [] if of_points else [f"{100 * found.level:g} % interval"]
+    heads = ["", *(["unit"] if has_unit else []), *(["value"] if of_points else ["mean", "sd"]), *level]
+    heads += [found.ratio_name, *level] if found.ratio_name else []
     beside = dict(list(alone.items())[:SHOWN_ALONE])
     heads += [f"{name} alone" for name in beside]
     rows = []
     for k, name in enumerate(found.names()):
-        row = [name, *([cells["unit"][k]] if has_unit else []), float(cells["mean"][k]), float(cells["sd"][k])]
-        row += [interval(cells["low"][k], cells["high"][k])]
+        row = [name, *([cells["unit"][k]] if has_unit else []), float(cells["mean"][k])]
+        row += [] if of_points else [float(cells["sd"][k]), interval(cells["low"][k], cells["high"][k])]
         if found.ratio_name:
-            row += [float(cells["ratio"][k]), interval(cells["ratio_low"][k], cells["ratio_high"][k])]
-        row += [f"{own.columns['mean'][k]:.3g} ± {own.columns['sd'][k]:.2g}" for own in beside.values()]
+            row += [float(cells["ratio"][k])]
+            row += [] if of_points else [interval(cells["ratio_low"][k], cells["ratio_high"][k])]
+        for own in beside.values():
+            sd = "" if of_points else f" ± {own.columns['sd'][k]:.2g}"
+            row += [f"{own.columns['mean'][k]:.3g}{sd}"]
         rows.append(row)
     show(table(heads, rows, f"What {who} holds, having heard the others, of the {found.of}"), whole=True)
-    say(_of_intervals(exact))
-    if not alone:
-        say("what agents find alone is not there; `consilience run … --set alone=true` adds it")
-    elif len(alone) > len(beside):
-        say(f"the first {len(beside)} of {len(alone)} agents alone; --agent NAME shows another one, --json all")
 
 
 def compare(

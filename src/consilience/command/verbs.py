@@ -13,8 +13,10 @@ from consilience.command.data import data
 from consilience.command.ends import paths_given
 from consilience.command.new import new
 from consilience.command.paper import reproduce
+from consilience.command.peer import peer
 from consilience.command.play import DataDir, play, prepare, show_summary
-from consilience.command.shared import AsJson, Quiet, Settings, complaints, print_json, say, show
+from consilience.command.shared import AsJson, Quiet, Settings, print_json, say, show, working
+from consilience.command.study import study
 from consilience.command.use import coefficients, compare, export, predict
 from consilience.engines.hosts import Meeting
 from consilience.machine.stopping import unwinding
@@ -30,6 +32,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(data, name="data")
+app.add_typer(peer, name="peer")
+app.add_typer(study, name="study")
 Coordinator = Annotated[
     str | None, typer.Option(metavar="HOST:PORT", help="Several hosts: where the first one is reached by all.")
 ]
@@ -240,7 +244,7 @@ def theory(
         "seed": seed,
     }
     options = {name: value for name, value in given.items() if value is not None}
-    with complaints.status("working out what the theory says …"):  # of a large network it takes minutes
+    with working("working out what the theory says …"):  # of a large network it takes minutes
         if is_turns_file(network) and not options:
             facts = told.describe_turns(network, model)
         else:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
-from consilience.beliefs import Gaussian, MeanField
+from consilience.agent import Learner
+from consilience.beliefs import Categorical, Gaussian, MeanField
+from consilience.errors import InputError
 
 Belief = TypeVar("Belief")
+Damping: TypeAlias = float | Float[Array, ""]
 
 
 def nothing(like: Belief) -> Belief:
@@ -30,13 +33,24 @@ def plus(one: Belief, other: Any, factor: Any = 1.0) -> Belief:
     return summed
 
 
-def renewed(site: Belief, b: Belief, q: Belief, damping: float) -> tuple[Belief, Float[Array, ""]]:
+def checked_damping(learner: Learner, damping: float) -> float:
+    """The damping, where it can be: what is not taken on of new data the first time is never seen again."""
+    if damping != 1 and not learner.reuses:
+        raise InputError(f"damping: data that comes once counts whole, got {damping:g}")
+    return damping
+
+
+def renewed(site: Belief, b: Belief, q: Belief, damping: Damping) -> tuple[Belief, Float[Array, ""]]:
     """The site after learning took q to b: t^(1−ρ) (b / cavity)^ρ = t + ρ (b − q), and how much of it was floored.
 
     Between independent coordinates a site that would take precision away is given none (its mean stays where learning
-    put it), so that the product of a prior and any sites, old or new, is a distribution.
+    put it), so that the product of a prior and any sites, old or new, is a distribution. Between hypotheses the
+    constant means nothing, and must not be summed: everybody's b has made up for all of q's, so that they would grow
+    like (1 − N)^rounds.
     """
     new = plus(site, plus(b, q, -1.0), damping)
+    if isinstance(new, Categorical):
+        return new.centred(), jnp.zeros(())  # type: ignore[return-value]
     if not isinstance(new, MeanField):
         return new, jnp.zeros(())
     belief: Any = plus(q, plus(new, site, -1.0))  # q with the new site in the place of the old one

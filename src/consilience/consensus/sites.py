@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from consilience.agent import Agent, Batch, Given, Inbox, Info, Learner, Own
-from consilience.consensus.evidence import at_least, nothing, plus, renewed
+from consilience.consensus.evidence import Damping, at_least, checked_damping, nothing, plus, renewed
 
 
 class Sited(NamedTuple):
@@ -43,6 +43,7 @@ def sites(learner: Learner, damping: float = 1.0) -> Agent:
     >>> round(float(agent.pool(state, Inbox(twice)).q.mean[0]), 4)
     0.8571
     """
+    damping = checked_damping(learner, damping)
 
     def init(given: Given) -> Sited:
         prior = learner.prior(given)
@@ -64,7 +65,7 @@ def sites(learner: Learner, damping: float = 1.0) -> Agent:
     return Agent(init, learn, publish, pool)
 
 
-def updated(learner: Learner, damping: float, state: Any) -> tuple[Any, Float[Array, ""]]:
+def updated(learner: Learner, damping: Damping, state: Any) -> tuple[Any, Float[Array, ""]]:
     """An agent's site: as it was, or, where it has learnt since it pooled, with what it learnt."""
     new, floored = renewed(state.site, learner.belief(state.own), state.q, damping)
     learnt = state.learnt > 0

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from consilience.agent import Agent, Batch, Given, Inbox, Info, Learner, Own
-from consilience.consensus.evidence import at_least, nothing, plus
+from consilience.consensus.evidence import at_least, checked_damping, nothing, plus
 from consilience.consensus.sites import started, updated
 
 
@@ -42,7 +42,14 @@ def tracking(learner: Learner, agents: int, damping: float = 1.0) -> Agent:
     State: z = t_i, ω = 1. It publishes (z + t_i' − t_i, ω), keeps nothing, and takes its own part and its part of all
     that its neighbours have published since it last heard them (`network.flows.Flows`). What is lost is only late. It
     believes the prior times the sites' product to its estimate, N z / ω: where all evidence is mixed, that of all data.
+    Until it has mixed, what is new in a site counts N / ω times. So who has a small part of the agents takes on what it
+    learns from the same data by as much less, and the rest in later rounds.
     """
+    damping = checked_damping(learner, damping)
+
+    def renewed(state: Tracked) -> tuple[Any, Float[Array, ""]]:
+        slowed = damping * jnp.minimum(1.0, state.sums.agents) if learner.reuses else damping
+        return updated(learner, slowed, state)
 
     def init(given: Given) -> Tracked:
         prior = learner.prior(given)
@@ -54,11 +61,11 @@ def tracking(learner: Learner, agents: int, damping: float = 1.0) -> Agent:
         return state._replace(own=own, learnt=jnp.ones(())), info
 
     def publish(state: Tracked) -> Sums:
-        site, _ = updated(learner, damping, state)
+        site, _ = renewed(state)
         return Sums(plus(state.sums.evidence, plus(site, state.site, -1.0)), state.sums.agents)
 
     def pool(state: Tracked, inbox: Inbox) -> Tracked:
-        site, floored = updated(learner, damping, state)
+        site, floored = renewed(state)
         given_away = state.learnt > 0  # who has learnt has published, and its own part comes back in its inbox
         kept = jax.tree.map(lambda x: jnp.where(given_away, 0, x), state.sums)
         sums: Sums = plus(kept, inbox.pooled)

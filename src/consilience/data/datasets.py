@@ -59,8 +59,8 @@ def known_datasets() -> dict[str, str]:
     }
 
 
-def load_dataset(name: str, folder: Path | None = None, report: Report = silent) -> Dataset:
-    """A dataset by its name, or a user's own file (.npz, .csv or .parquet).
+def load_dataset(name: str, folder: Path | None = None, report: Report = silent, field: str = "dataset") -> Dataset:
+    """A dataset by its name, or a user's own file (.npz, .csv or .parquet); `field` is where it is named.
 
     >>> digits = load_dataset("digits")
     >>> digits.inputs.shape, digits.inputs.dtype.name, len(digits.test_labels)
@@ -71,10 +71,9 @@ def load_dataset(name: str, folder: Path | None = None, report: Report = silent)
     if name in SOURCES:
         return _idx(name, find(name, folder) or fetch(name, report))
     if (file := Path(name)).suffix in OWN_FILES:
-        return Dataset(file.stem, *own_examples(file))
-    raise InputError(
-        f"dataset: unknown '{name}'; {suggestion(name, known_datasets())}, or a file {', '.join(OWN_FILES)}"
-    )
+        return Dataset(file.stem, *own_examples(file, field))
+    neither = f"neither a name nor a file {', '.join(OWN_FILES)}"
+    raise InputError(f"{field}: unknown '{name}', {neither}; {suggestion(name, known_datasets())}")
 
 
 def _digits() -> Dataset:

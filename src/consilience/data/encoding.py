@@ -21,7 +21,7 @@ from consilience.task.columns import (
     out_of_range,
 )
 
-NO_VALUE = 'has no value, and its description has missing = "refuse"'
+NO_VALUE = "has no value, and its description does not say what a missing one means (missing = …)"
 NO_ANSWER = "has no value, and it is what is predicted"
 LARGEST = float(np.finfo(np.float32).max)
 Encode = Callable[[Any], np.ndarray]  # cells of a column in one batch, as they are kept

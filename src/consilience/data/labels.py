@@ -95,6 +95,19 @@ def as_number(text: str) -> int | float | None:
     return None
 
 
+def values_of(names: Sequence[str]) -> np.ndarray:
+    """Labels as they were before they were given names: whole numbers and booleans, where all are called so, else text.
+
+    >>> [values_of(names).tolist() for names in (("2", "10"), ("False", "True"), ("2", "two"), ("07", "8"))]
+    [[2, 10], [False, True], ['2', 'two'], ['07', '8']]
+    """
+    if all(name in ("False", "True") for name in names):
+        return np.array([name == "True" for name in names])
+    numbers = [as_number(name) for name in names]
+    whole = all(isinstance(number, int) and str(number) == name for number, name in zip(numbers, names, strict=True))
+    return np.array(numbers, np.int64) if whole else np.array(names)
+
+
 def _kind(labels: np.ndarray) -> str:
     return {"U": "text", "i": "whole numbers", "b": "booleans"}.get(labels.dtype.kind, str(labels.dtype)[:60])
 

@@ -32,9 +32,9 @@ class Examples(NamedTuple):
     label_names: tuple[str, ...]
 
 
-def own_examples(file: Path) -> Examples:
+def own_examples(file: Path, field: str = "dataset") -> Examples:
     """Read an npz with x, y, x_test and y_test; or a table with a column `label`, and perhaps `test` (0 or 1)."""
-    with reading("dataset", file):
+    with reading(field, file):
         found = _from_arrays(*_arrays(file)) if file.suffix == ".npz" else _from_table(TABLES[file.suffix](file))
     return found
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 from array import array
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Float, Int
 
 from consilience.errors import InputError
 from consilience.files.reading import reading, whole
 from consilience.streams import stream
 
 LARGEST_ALPHA = 1e100  # proportions are equal long before; the sums of larger ones overflow
+SMALLEST_ALPHA = 1e-100  # one has everything long before; logarithms of what smaller ones leave to others overflow
 
 
 class Partition(NamedTuple):
@@ -96,12 +97,40 @@ def dirichlet(labels: Int[np.ndarray, "examples"], agents: int, alpha: float, se
         for label in np.unique(labels):
             mine = rng.permutation(np.flatnonzero(labels == label))
             cuts = np.cumsum(rng.dirichlet(np.full(agents, alpha)))[:-1]
-            owner[mine] = np.searchsorted((cuts * len(mine)).astype(np.int64), np.arange(len(mine)), side="right")
+            owner[mine] = _dealt(cuts, len(mine))
         if (np.bincount(owner, minlength=agents) > 0).all():
             return Partition(owner, agents)
     raise InputError(
         f"partition: Dirichlet({alpha:g}) leaves some of {agents} agents without data; take a larger alpha"
     )
+
+
+def skewed(
+    labels: Int[np.ndarray, "examples"], agents: int, sizes: float = 1.0, classes: float = 0.5, seed: int = 0
+) -> Partition:
+    """Agents that differ in how much they hold and in what: some may hold next to nothing, or nothing.
+
+    s ~ Dirichlet(sizes, …) over agents and p_k ~ Dirichlet(classes, …) over labels for every agent k; of label c, agent
+    k is dealt the share s_k p_kc / Σ_j s_j p_jc.
+
+    >>> skewed(np.repeat(np.arange(3), 40), agents=4).sizes().tolist()
+    [2, 1, 0, 117]
+    """
+    _check_agents(agents)
+    for name, alpha in (("sizes", sizes), ("classes", classes)):
+        if not SMALLEST_ALPHA <= alpha <= LARGEST_ALPHA:
+            limits = f"from {SMALLEST_ALPHA:g} to {LARGEST_ALPHA:g}"
+            raise InputError(f"partition: {name} must be {limits}, got {alpha:g}")
+    if not len(labels):
+        raise InputError("partition: there are no examples to divide")
+    rng, kinds = stream("partition", seed), np.unique(labels)
+    log_share = _log_dirichlet(rng, sizes, (1, agents)).T + _log_dirichlet(rng, classes, (agents, len(kinds)))
+    owner = np.empty(len(labels), dtype=np.int64)
+    for label, logs in zip(kinds, log_share.T, strict=True):
+        mine = rng.permutation(np.flatnonzero(labels == label))
+        shares = np.exp(logs - logs.max())
+        owner[mine] = _dealt(np.cumsum(shares / shares.sum())[:-1], len(mine))
+    return Partition(owner, agents)
 
 
 def shards(labels: Int[np.ndarray, "examples"], agents: int, each: int = 2, seed: int = 0) -> Partition:
@@ -146,6 +175,23 @@ def from_file(file: Path, examples: int, agents: int) -> Partition:
         if len(owners) != examples:
             raise InputError(f"must name an owner for each of {examples} examples, got {len(owners)}")
     return _checked(np.array(owners, dtype=np.int64), agents)
+
+
+def _dealt(cuts: Float[np.ndarray, "cuts"], examples: int) -> Int[np.ndarray, "examples"]:
+    """The owners of so many examples, in order, cut at these places between 0 and 1."""
+    owners: np.ndarray = np.searchsorted((cuts * examples).astype(np.int64), np.arange(examples), side="right")
+    return owners
+
+
+def _log_dirichlet(rng: Any, alpha: float, shape: tuple[int, int]) -> Float[np.ndarray, "draws parts"]:
+    """Logarithms of draws from Dirichlet(α, …, α), of which none is −∞: for small α most parts are below any float.
+
+    Gamma(α) is Gamma(α + 1) U^(1/α) with U uniform, and −log U is exponential.
+    """
+    logs = np.log(rng.standard_gamma(alpha + 1, shape)) - rng.standard_exponential(shape) / alpha
+    largest = logs.max(axis=1, keepdims=True)
+    drawn: np.ndarray = logs - largest - np.log(np.exp(logs - largest).sum(axis=1, keepdims=True))
+    return drawn
 
 
 def _check_agents(agents: int) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-from consilience.errors import brief, suggestion
+from consilience.errors import brief, printable, suggestion
 
 NO_TABLE = "should be a table of fields"
 RULES = {  # by pydantic's name of the error; what it has in its context may be named in braces
@@ -45,7 +45,7 @@ def explained(invalid: ValidationError, model: type[BaseModel]) -> str:
     """The first thing that is wrong with values for a model."""
     error = invalid.errors(include_url=False)[0]
     names, place = _followed(model, error["loc"])
-    field = ".".join(names) or model.__name__.lower()
+    field = printable(".".join(names)) or model.__name__.lower()
     kind, context = error["type"], error.get("ctx", {})
     if kind == "extra_forbidden":
         known = {name for inside in _models(place) for name in inside.model_fields}

@@ -58,6 +58,8 @@ class Arm(NamedTuple):
     work: how much each agent with steps has to do in a round, relative to the others, such as its own number of steps;
     the same for all where nothing is said. By it agents are laid out over the devices, and where one is cut its numbers
     may round otherwise. So it must not depend on which seeds are played; `batch.steps` may. It may be 0.
+    messages(rounds) -> how many messages agents send each other in each of so many rounds, each what one publishes;
+    where that is told.
     """
 
     agent: Agent
@@ -71,6 +73,7 @@ class Arm(NamedTuple):
     begins_with: Callable[[Sequence[int]], Any] | None = None
     work: Sequence[float] | None = None
     of_agent: Callable[[Data, Int[Array, ""]], Data] = lambda data, number: data
+    messages: Callable[[int], Int[np.ndarray, "rounds"]] | None = None
 
 
 @runtime_checkable
@@ -128,13 +131,16 @@ def state_bytes(arm: Arm, replicates: int) -> float:
     Light agents are computed together: beside the old states there are the new ones, and everybody's data of a round.
     """
     key, number = jax.eval_shape(lambda: jax.random.key(0)), jax.ShapeDtypeStruct((), np.int32)
-    state = state_shapes(arm)
-    public = jax.eval_shape(arm.agent.publish, state)
     older = 0 if isinstance(arm.hears, Network) else arm.hears.most.age
-    an_agent = _bytes(state) + _bytes(public) * (1 + (older + 1 if older else 0))
+    an_agent = _bytes(state_shapes(arm)) + message_bytes(arm) * (1 + (older + 1 if older else 0))
     if arm.steps is None:
         an_agent = 2 * an_agent + _bytes(jax.eval_shape(partial(arm.draw, ()), key, number))
     return float(arm.hears.agents) * replicates * an_agent
+
+
+def message_bytes(arm: Arm) -> int:
+    """Bytes of one message: what an agent publishes."""
+    return _bytes(jax.eval_shape(arm.agent.publish, state_shapes(arm)))
 
 
 def state_shapes(arm: Arm) -> State:

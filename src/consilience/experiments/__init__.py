@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from consilience.described.settings import defaults_of, override, read_toml, validate
-from consilience.errors import InputError, suggestion
+from consilience.errors import InputError, brief, suggestion
 from consilience.experiments.images.presets import PRESETS
 from consilience.runs.description import RunConfig
 from consilience.task.rules import ruled
@@ -128,6 +128,8 @@ def load(source: str, settings: Iterable[str] = (), rule: str | None = None) -> 
     20
     """
     from_file = source.endswith(".toml")
+    if Path(source).suffix and not from_file:
+        raise InputError(f"experiment: must be one of `consilience experiments` or a .toml file, got {brief(source)}")
     values = read_toml(Path(source)) if from_file else {"experiment": source}
     if from_file and "experiment" not in values:
         raise InputError(f"experiment: is required, '{source}' does not say which one it describes")

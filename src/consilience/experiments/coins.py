@@ -11,10 +11,12 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 from pydantic import Field
 
+from consilience.agent import Agent, Learner
 from consilience.beliefs import Categorical
+from consilience.consensus import pooling
 from consilience.engines.arm import Arm, Data, Metrics, Progress, agent_key
 from consilience.errors import InputError
-from consilience.learners import exact
+from consilience.learners import exact_learner
 from consilience.network import Network, Schedule
 from consilience.runs.description import RunConfig
 from consilience.theory.information import check_likelihoods
@@ -74,8 +76,9 @@ def arm_of(
     hears: Network | Schedule,
     measure: Callable[[Data, Progress, Int[Array, ""], PRNGKeyArray], Metrics],
     compare: Callable[[Metrics], Metrics] = lambda measured: measured,
+    consensus: Callable[[Learner], Agent] = pooling,
 ) -> Arm:
-    """Agents that see an outcome a round under the truth and apply Bayes' rule."""
+    """Agents that see an outcome a round under the truth and apply Bayes' rule, by any consensus."""
     log_tables, below = jnp.log(jnp.array(tables)), jnp.cumsum(jnp.array(tables)[:, TRUTH], axis=-1)[:, :-1]
 
     def draw(data: Data, key: PRNGKeyArray, number: Int[Array, ""]) -> Outcome:
@@ -85,4 +88,5 @@ def arm_of(
     def log_likelihood(seen: Outcome) -> Float[Array, "hypotheses"]:
         return log_tables[seen.agent, :, seen.y]
 
-    return Arm(exact(Categorical.uniform(tables.shape[1]), log_likelihood), draw, hears, measure, compare)
+    learner = exact_learner(Categorical.uniform(tables.shape[1]), log_likelihood)
+    return Arm(consensus(learner), draw, hears, measure, compare)

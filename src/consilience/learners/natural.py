@@ -163,10 +163,9 @@ def constants_of(
 ) -> Float[Array, "constants"]:
     """The numbers of a step, as one array (see noise.INTEGERS)."""
     b1, b2 = options.momentum, options.curvature_decay
-    newton = options.mean == "newton"
-    gain = 1 - b1 if newton else 1.0
-    size = rate / (1 - b1 ** (before + 1 + step)) if newton else rate
-    values = [scale, 1 / scale, b1, gain, size, 1 - b2, (1 - b2) ** 2 / 2, options.floor, options.pull, many]
+    # What gathers in the momentum is a mean of gradients from a round's first step on; the prior is not part of it.
+    gain = (1 - b1) / (1 - b1 ** (before + 1 + step)) if options.mean == "newton" else 1.0
+    values = [scale, 1 / scale, b1, gain, rate, 1 - b2, (1 - b2) ** 2 / 2, options.floor, options.pull, many]
     return jnp.stack([jnp.asarray(value, jnp.result_type(float)) for value in values])
 
 
@@ -197,8 +196,8 @@ def _update_and_draw(
         new = jnp.maximum(new, floor)
         back = mean - p
         if newton:
-            v = b1 * v + gain * g
-            mean = mean - size * (v + delta * back) / (new + delta)
+            v = b1 * v + g
+            mean = mean - size * (gain * v + delta * back) / (new + delta)
         else:
             v = b1 * v + g + jnp.minimum(delta, pull) * back
             mean = mean - size * v

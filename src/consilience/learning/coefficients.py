@@ -24,6 +24,7 @@ from scipy.special import ndtri
 from consilience.errors import InputError, brief
 from consilience.models.likelihoods import Bernoulli, Categorical, Gaussian, Poisson
 from consilience.models.likelihoods.likelihood import require_level
+from consilience.report.tables import as_text
 from consilience.task.columns import Feature, Target, features, predicted
 from consilience.task.learnt import Learnt
 
@@ -31,9 +32,10 @@ if TYPE_CHECKING:
     from consilience.learning.fit import Fit
 
 INTERCEPT = "(intercept)"
+TOLD = ("mean", "sd", "low", "high", "ratio", "ratio_low", "ratio_high")  # of each line, where it is shown
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Coefficients:
     """A line for each coefficient, in the units of the data; columns by name.
 
@@ -49,6 +51,11 @@ class Coefficients:
 
     def __len__(self) -> int:
         return len(self.columns["mean"])
+
+    def __repr__(self) -> str:
+        units = {"unit": self.columns["unit"]} if any(self.columns["unit"]) else {}
+        told = {name: self.columns[name] for name in TOLD if name in self.columns}
+        return as_text({self.of: self.names(), **units, **told}, most=100)
 
     def names(self) -> list[str]:
         """What each line is called, e.g. `age`, or `side = right (against left)`."""

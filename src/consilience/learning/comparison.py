@@ -10,15 +10,16 @@ import numpy as np
 
 from consilience import experiments
 from consilience.errors import InputError
+from consilience.report.tables import as_text
 from consilience.runs import run
 from consilience.runs.description import RunConfig
-from consilience.runs.record import Record
+from consilience.runs.record import HELD_OUT_ROWS, Record, average_score, standard_error
 
 NOT_COMPARED = {"files"}  # checksums: told where a file differs whose name does not
 
 
 class Score(NamedTuple):
-    """An average over agents at the last recorded round; its standard error where several seeds have rows."""
+    """An average over agents at the end; its standard error where several seeds have rows."""
 
     value: float
     standard_error: float | None = None
@@ -31,6 +32,12 @@ class Comparison(NamedTuple):
     rounds: tuple[int, ...]
     differences: dict[str, list[Any]]
     scores: dict[str, dict[str, list[Score | None]]]
+
+    def __repr__(self) -> str:
+        told = [(f"{arm}: {name}", row) for arm, rows in self.scores.items() for name, row in rows.items()]
+        by_run = zip(*([None if each is None else each.value for each in row] for _, row in told), strict=True)
+        scores = dict(zip(self.runs, by_run, strict=True))
+        return as_text({"at the last recorded round": [name for name, _ in told], **scores}, most=len(told))
 
     def as_values(self) -> dict[str, Any]:
         """The same for JSON."""
@@ -84,20 +91,22 @@ def _dotted(values: Any, inside: str = "") -> Any:
 
 def _scores(config: RunConfig, record: Record, name: str) -> dict[str, dict[str, Score]]:
     """The final scores of every arm."""
-    compared = experiments.compared(config, record)
+    compared, told_over = experiments.compared(config, record), getattr(config, "told_over", 1)
     if not compared:
         raise InputError(f"run: '{name}' cannot be compared: {config.experiment} has no scores of predictions")
     return {
-        arm: {shown: _final(record.each(arm, metric)[-1]) for shown, metric in compared.items()}
+        arm: {shown: _final(record, arm, metric, told_over) for shown, metric in compared.items()}
         for arm in record.arms()
     }
 
 
-def _final(each: np.ndarray) -> Score:
-    """From (seeds, agents); agents that are not judged have no number."""
-    averages = np.array([row[np.isfinite(row)].mean() if np.isfinite(row).any() else np.nan for row in each])
-    error = float(averages.std(ddof=1) / np.sqrt(len(averages))) if len(averages) > 1 else None
-    return Score(float(averages.mean()), error)
+def _final(record: Record, arm: str, metric: str, told_over: int) -> Score:
+    """As a run's own summary has it: agents count by the rows that they held out, where these judge them."""
+    each = record.last(arm, metric, told_over)  # seeds, agents
+    counts = record.each(arm, HELD_OUT_ROWS)[-1] if "held_out_" in metric else np.ones(each.shape)
+    score = metric.rpartition("_")[2]
+    averages = np.array([average_score(score, *row) for row in zip(each, counts, strict=True)], float)
+    return Score(float(averages.mean()), standard_error(averages))
 
 
 def _beside(

@@ -24,6 +24,7 @@ from consilience.learning.export import Exported
 from consilience.learning.frameworks import as_model
 from consilience.learning.inputs import read_inputs
 from consilience.learning.prediction import Prediction, predicted
+from consilience.report.tables import show
 from consilience.runs import folder as files
 from consilience.runs import run
 from consilience.runs.checkpoint import check_arrays, read_header
@@ -47,6 +48,13 @@ class Belief(NamedTuple):
     mean: Any
     sd: Any
     covariance: Any = None
+
+
+class Scores(dict[str, Any]):
+    """What `Fit.summary` returns beside the table it prints: a dictionary that a prompt, or a cell, shows in a line."""
+
+    def __repr__(self) -> str:
+        return f"<scores by name: {', '.join(self)}>"
 
 
 class Temporary:
@@ -96,6 +104,11 @@ class Fit:
         """The ways in which it was learnt; the first is meant where none is named."""
         return tuple(self.record.arms())
 
+    @property
+    def of_points(self) -> bool:
+        """Whether beliefs are points (FedAvg, gossip, …), which do not say how sure they are."""
+        return self._beliefs(self.arms[0])[0] is Point
+
     def number(self, agent: int | str) -> int:
         """An agent's number from its name or number."""
         if isinstance(agent, str) and agent in self.agents:
@@ -138,7 +151,7 @@ class Fit:
         return FAMILIES[learner.kind], *places_of(apart(consensus) if arm == ALONE else consensus)
 
     def belief(self, agent: int | str = 0, belief: Which = "pooled", **which: Any) -> Belief:
-        """An agent's posterior: means and standard deviations in the model's own tree."""
+        """An agent's posterior: means and standard deviations in the model's own tree; of points, sds are 0."""
         flat = self.flat_belief(agent, belief, **which)
         packing = packing_of(jax.eval_shape(self.learnt.model.init, jax.random.key(0)))
         with jax.enable_x64(self.config.precision == "float64"):
@@ -174,9 +187,14 @@ class Fit:
     def coefficients(
         self, agent: int | str = 0, level: float = 0.95, belief: Which = "pooled", **which: Any
     ) -> Coefficients:
-        """Coefficients of a model without hidden layers, in the units of the data: `to_pandas()` shows them."""
+        """Coefficients of a model without hidden layers, in the units of the data: `to_pandas()` shows them.
+
+        Points do not say how sure they are: their sds and intervals are no numbers (NaN).
+        """
         check_linear(self.config)
-        return coefficients_of(self, *self.belief(agent, belief, **which), level=level)
+        mean, sd, covariance = self.belief(agent, belief, **which)
+        sd = jax.tree.map(lambda each: np.full_like(each, np.nan), sd) if self.of_points else sd
+        return coefficients_of(self, mean, sd, covariance, level)
 
     def export(self, file: str | Path, agent: int | str = 0, belief: Which = "pooled", force: bool = False) -> Path:
         """Write an agent's belief to a safetensors file, for other programs: see docs/export.md."""
@@ -188,13 +206,8 @@ class Fit:
 
     def summary(self) -> dict[str, Any]:
         """Print everybody's scores as a table; returns them."""
-        from rich.console import Console
-
-        found: dict[str, Any] = {
-            "experiment": self.config.experiment,
-            **experiments.summarise(self.config, self.record),
-        }
-        Console(markup=False, highlight=False).print(experiments.table(found))
+        found = Scores(experiment=self.config.experiment, **experiments.summarise(self.config, self.record))
+        show(experiments.table(found))
         return found
 
     def save(self, folder: str | Path) -> Path:

@@ -18,6 +18,8 @@ def as_model(given: Any, shape: tuple[int, ...]) -> Model:
         return given
     if isinstance(given, tuple) and len(given) == 2 and all(map(callable, given)):
         return Model(*given)
+    if isinstance(given, type):
+        raise InputError(f"model: must be a module, not its class; give {given.__name__}(…)")
     libraries = {base.__module__.partition(".")[0] for base in type(given).__mro__}
     if "flax" in libraries:
         return _of_flax(given, shape)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +20,7 @@ from consilience.experiments.learn.arms import check_outputs
 from consilience.experiments.learn.description import Config
 from consilience.files.whole import sha256_of
 from consilience.learning.fit import Fit, Temporary
+from consilience.learning.watching import interruptible, watched
 from consilience.machine.runtime import keep_compiled_programs
 from consilience.models import Likelihood, Model
 from consilience.network import Network, from_networkx
@@ -31,6 +30,7 @@ from consilience.runs.description import pinned
 from consilience.runs.folder import CONFIG
 from consilience.task.likelihoods import OfCounts, written
 from consilience.task.models import GivenModel
+from consilience.task.rules import ruled
 from consilience.task.shares import ARRAYS, agent_name
 
 Share = tuple[Any, Any]
@@ -48,6 +48,7 @@ def learn(
     held_out: float | None = None,
     alone: bool = False,
     replicates: int = 1,
+    rule: str | None = None,
     learner: Mapping[str, Any] | None = None,
     folder: str | Path | None = None,
     progress: bool | None = None,
@@ -57,13 +58,16 @@ def learn(
 
     model: `mlp`, `cnn`, a `Model(init, apply)`, a Flax module (`nn.Module`), or an Equinox module.
     shares: one pair (x, y) an agent, of any sizes, none included; or such pairs by the agents' names.
-    network: who hears whom: a `Network` (`ring(6)`, `star(8)`, …), a networkx graph, or a description that may change.
+    network: who hears whom: a `Network` (`ring(6)`, `star(8)`, …), a networkx graph (neighbours are trusted alike), or
+    a description that may change.
     test: a pair (x, y) that is nobody's; without it everybody is judged by a fifth of its own rows (`held_out`).
     likelihood: what is predicted: a value such as `Gaussian(noise=0.5)`, or "categorical", "bernoulli", "gaussian",
     "poisson"; by default categorical for labels (text, whole numbers) and gaussian for floats.
-    learner: settings of the local update, e.g. `{"epochs": 10, "batch": 16}`; `more`: of the run, e.g. `record_every`.
+    rule: how agents learn and evidence comes together, by name: "paper" if none is given, "sites", "fedavg", …
+    (`consilience rules` lists them). learner: settings of the local update, e.g. `{"epochs": 10, "batch": 16}`;
+    `more`: of the run, e.g. `record_every`, or `consensus`.
     folder: where the run is kept, for `load` and the command; without it, as long as the result lives.
-    An interrupted run with a folder is carried on by the same call.
+    An interrupted run (Ctrl-C, a notebook's Interrupt) with a folder is carried on by the same call.
 
     >>> import numpy as np
     >>> from consilience import mlp, ring
@@ -77,9 +81,9 @@ def learn(
     place = kept.path / "run" if kept is not None else Path(str(folder))
     with tempfile.TemporaryDirectory(prefix="consilience-") as staged:
         config, given = described(
-            model, shares, network, test, likelihood, Path(staged),
+            model, shares, network, test, likelihood, rule, Path(staged),
             rounds=rounds, seed=seed, held_out=held_out, alone=alone, replicates=replicates,
-            learner=dict(learner or {}), **more,
+            learner=learner, **more,
         )  # fmt: skip
         if not (place / CONFIG).is_file():
             if (place.exists() or place.is_symlink()) and (not place.is_dir() or any(place.iterdir())):
@@ -91,13 +95,17 @@ def learn(
         warnings.warn(note, stacklevel=2)
     keep_compiled_programs()
     complete = lambda read: experiments.with_given(read, *given)  # noqa: E731
-    with _bar(config.rounds, progress) as on_round:
-        run.carry_on(place, on_round, complete=complete)
+    try:
+        with watched(config.rounds, progress) as on_round, interruptible() as asked:
+            run.carry_on(place, on_round, asked, complete=complete)
+    except run.Stopped as stopped:
+        again = "the same call carries it on" if kept is None else "with a folder the same call would carry it on"
+        raise KeyboardInterrupt(f"stopped after round {stopped} of {config.rounds}; {again}") from None
     return Fit(place, *given, kept=kept)
 
 
 def described(
-    model: Any, shares: Any, network: Any, test: Any, likelihood: Any, staged: Path, **values: Any
+    model: Any, shares: Any, network: Any, test: Any, likelihood: Any, rule: Any, staged: Path, **values: Any
 ) -> tuple[Config, tuple[Any, Any]]:
     """The description of what `learn` was given, and what of it cannot be written down."""
     kind = likelihood if isinstance(likelihood, str) else getattr(likelihood, "name", None)
@@ -113,7 +121,7 @@ def described(
         "network": _network(network, len(arrays["sizes"])),
         "model": model_values,
         "likelihood": likelihood_values,
-        **{name: value for name, value in values.items() if value is not None},
+        **_by_rule(rule, {name: value for name, value in values.items() if value is not None}),
     }
     config = experiments.lying_in(validate(Config, wanted), staged)
     complete = experiments.with_given(config, given_model, given_likelihood)
@@ -121,6 +129,17 @@ def described(
     # What is written down of a model leaves out what the data says: it must say the same.
     check_outputs(made, shape, complete.likelihood.build(label_names, None))
     return complete, (given_model, given_likelihood)
+
+
+def _by_rule(rule: str | None, values: dict[str, Any]) -> dict[str, Any]:
+    """A rule's learner and consensus, with what was given of them besides."""
+    if rule is None:
+        return values
+    chosen = ruled({"learner": {}}, str(rule))
+    given = {part: values.get(part, {}) for part in ("learner", "consensus")}
+    return values | {
+        part: {**chosen[part], **more} if isinstance(more, Mapping) else more for part, more in given.items()
+    }
 
 
 def arrays_of(shares: Any, test: Any, of_numbers: bool = False) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:
@@ -212,31 +231,11 @@ def _network(network: Any, agents: int) -> Any:
         return Matrix(W=network.W.toarray().tolist()).model_dump(exclude_none=True)
     if isinstance(network, AnyNetwork):
         return network.model_dump(mode="json", exclude_none=True)
-    raise InputError(f"network: must be a Network, a networkx graph or a description, got {type(network).__name__}")
+    kinds = f"a Network (cs.ring({agents}), cs.from_matrix(W), …), a networkx graph or a description"
+    raise InputError(f"network: must be {kinds}, got {type(network).__name__}")
 
 
 def _apart(config: Any) -> dict[str, Any]:
     """A description without what a place notes in it."""
     values: dict[str, Any] = config.model_dump(mode="json", exclude={"files"}, exclude_none=True)
     return values
-
-
-@contextmanager
-def _bar(rounds: int, wanted: bool | None) -> Iterator[Any]:
-    """A progress bar, in a terminal and in a notebook, unless it is not wanted."""
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    shown = (sys.stderr.isatty() or "ipykernel" in sys.modules) if wanted is None else wanted
-    parts = (BarColumn(), MofNCompleteColumn(), TextColumn("rounds  {task.fields[words]}", markup=False))
-    console = Console(stderr=True) if "ipykernel" not in sys.modules else None
-    with Progress(*parts, TimeElapsedColumn(), TimeRemainingColumn(), console=console, disable=not shown) as bar:
-        task = bar.add_task("", total=rounds, words="")
-        yield lambda done, words: bar.update(task, completed=done, words=words)

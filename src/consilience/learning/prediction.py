@@ -14,11 +14,13 @@ import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
 from consilience.beliefs import Gaussian, MeanField, Point
+from consilience.data.labels import values_of
 from consilience.errors import InputError
 from consilience.models.likelihoods import Bernoulli, Categorical
 from consilience.models.likelihoods.categorical import mean_over_draws_at_once
 from consilience.models.likelihoods.draws import WEIGHTS
 from consilience.models.likelihoods.likelihood import require_level
+from consilience.report.tables import as_text
 from consilience.task.learnt import Learnt
 from consilience.task.task import flat_apply
 
@@ -26,13 +28,14 @@ PIECE = 20_000  # rows at a time
 AnyBelief = MeanField | Gaussian | Point
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Prediction:
-    """What is predicted for each row: columns by name, as `consilience predict` prints them.
+    """What is predicted for each row: columns by name.
 
-    For labels: `prediction`, `p_LABEL` of each, `aleatoric` and `epistemic` (entropies, in nats: what noise leaves
-    open, and what more data would tell). For numbers: `prediction` (the mean), `sd`, `low` and `high` (a central
-    interval), `aleatoric` and `epistemic` (standard deviations).
+    For labels: `prediction` (whole numbers or booleans where all labels are, else text), `p_LABEL` of each, `aleatoric`
+    and `epistemic` (entropies, in nats: what noise leaves open, and what more data would tell). For numbers:
+    `prediction` (the mean), `sd`, `low` and `high` (a central interval), `aleatoric` and `epistemic` (standard
+    deviations).
 
     >>> columns = {"prediction": np.array(["yes"]), "p_no": np.array([0.2]), "p_yes": np.array([0.8])}
     >>> told = Prediction(columns, label_names=("no", "yes"))
@@ -47,6 +50,9 @@ class Prediction:
     def __len__(self) -> int:
         return len(next(iter(self.columns.values())))
 
+    def __repr__(self) -> str:
+        return as_text(self.named())
+
     def __getattr__(self, name: str) -> np.ndarray:
         """A column by its name."""
         if name.startswith("__") or name not in self.columns:
@@ -59,6 +65,11 @@ class Prediction:
         if not self.label_names:
             raise InputError("probabilities: numbers are predicted here; see sd, low and high")
         return np.stack([self.columns[f"p_{name}"] for name in self.label_names], axis=1)
+
+    def named(self) -> dict[str, np.ndarray]:
+        """The columns with labels by their names, as `consilience predict` prints and writes them."""
+        names = np.array(self.label_names)
+        return dict(self.columns) | ({"prediction": names[self.probabilities.argmax(1)]} if self.label_names else {})
 
     def to_pandas(self) -> Any:
         """As a data frame of pandas."""
@@ -99,7 +110,10 @@ def predicted(
     with ThreadPoolExecutor(len(devices)) as beside:  # a device computes for one thread at a time
         parts = list(beside.map(of_piece, begins))
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    return Prediction(columns, learnt.label_names, level)
+    found = Prediction(columns, learnt.label_names, level)
+    if learnt.label_names:
+        columns["prediction"] = values_of(learnt.label_names)[found.probabilities.argmax(1)]
+    return found
 
 
 def _predictive(learnt: Learnt, samples: int, belief: AnyBelief, inputs: Array, key: PRNGKeyArray) -> Any:

@@ -1,7 +1,7 @@
 """Models: networks, or any pair of `init` and `apply`, and what their outputs say of the data."""
 
 from consilience.models.likelihoods import Likelihood, LogDensity, log_likelihood
-from consilience.models.networks import Conv, Dense, Halve, Layer, Model, Relu, Reshape, cnn, mlp, stack
+from consilience.models.networks import Conv, Dense, Halve, Layer, Model, Reshape, Units, cnn, mlp, stack
 
 __all__ = [
     "Conv",
@@ -11,8 +11,8 @@ __all__ = [
     "Likelihood",
     "LogDensity",
     "Model",
-    "Relu",
     "Reshape",
+    "Units",
     "cnn",
     "log_likelihood",
     "mlp",

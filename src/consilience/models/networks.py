@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from consilience.errors import InputError
+from consilience.errors import InputError, brief
 from consilience.models.noise import KEY_WORDS, normal
 
 Parameters = Any
@@ -108,8 +108,13 @@ class Conv(NamedTuple):
         return jnp.asarray(filtered + parameters["c"])
 
 
-class Relu(NamedTuple):
-    """max(x, 0)."""
+FUNCTIONS: dict[str, Callable[[Array], Array]] = {"relu": jax.nn.relu, "sigmoid": jax.nn.sigmoid}
+
+
+class Units(NamedTuple):
+    """A function of every number: max(x, 0), or 1 / (1 + exp(−x))."""
+
+    activation: str = "relu"
 
     def output(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """The same."""
@@ -121,7 +126,7 @@ class Relu(NamedTuple):
 
     def apply(self, parameters: Parameters, x: Array) -> Array:
         """Elementwise."""
-        return jnp.asarray(jax.nn.relu(x))
+        return jnp.asarray(FUNCTIONS[self.activation](x))
 
 
 class Halve(NamedTuple):
@@ -192,16 +197,19 @@ def stack(layers: Sequence[Layer], shape: tuple[int, ...]) -> Model:
     return Model(init, apply, apply_gaussian)
 
 
-def mlp(shape: tuple[int, ...], labels: int, hidden: Sequence[int] = (200, 200)) -> Model:
-    """A fully connected network with ReLU units; with no hidden layer it is logistic regression.
+def mlp(shape: tuple[int, ...], labels: int, hidden: Sequence[int] = (200, 200), activation: str = "relu") -> Model:
+    """A fully connected network, of ReLU units or sigmoid ones; with no hidden layer it is logistic regression.
 
     >>> mlp((28, 28), 10).size
     199210
     """
+    if activation not in FUNCTIONS:
+        raise InputError(f"activation: must be {' or '.join(FUNCTIONS)}, got {brief(activation)}")
     layers: list[Layer] = [Reshape()]
     for units in hidden:
-        layers += [Dense(units), Relu()]
-    return stack([*layers, Dense(labels)], shape)._replace(described={"kind": "mlp", "hidden": list(hidden)})
+        layers += [Dense(units), Units(activation)]
+    described = {"kind": "mlp", "hidden": list(hidden), "activation": activation}
+    return stack([*layers, Dense(labels)], shape)._replace(described=described)
 
 
 def cnn(shape: tuple[int, ...], labels: int, channels: Sequence[int] = (8, 16), hidden: int = 64) -> Model:
@@ -217,8 +225,8 @@ def cnn(shape: tuple[int, ...], labels: int, channels: Sequence[int] = (8, 16), 
         raise InputError(f"model.channels: {pixels} can be halved {most} times, got {len(channels)} layers that do")
     layers: list[Layer] = [Reshape((*shape[:2], shape[2] if len(shape) > 2 else 1))]
     for count in channels:
-        layers += [Conv(count), Relu(), Halve()]
-    made = stack([*layers, Reshape(), Dense(hidden), Relu(), Dense(labels)], shape)
+        layers += [Conv(count), Units(), Halve()]
+    made = stack([*layers, Reshape(), Dense(hidden), Units(), Dense(labels)], shape)
     return made._replace(described={"kind": "cnn", "channels": list(channels), "hidden": hidden})
 
 

@@ -41,6 +41,17 @@ def calibration_error(
     return jnp.sum(jnp.abs(gap)) / (confidence.shape[0] if weights is None else weights.sum())
 
 
+def auroc(usual: Float[Array, "usual"], strange: Float[Array, "strange"]) -> Float[Array, ""]:
+    """How often a strange example has a higher score than a usual one, of all pairs; a tie counts half.
+
+    >>> auroc(jnp.array([0.0, 1.0, 1.0]), jnp.array([1.0, 2.0])).round(4).item()  # two of six pairs are ties
+    0.8333
+    """
+    in_order = jnp.sort(usual)
+    below, up_to = (jnp.searchsorted(in_order, strange, side=side) for side in ("left", "right"))
+    return jnp.mean((below + up_to).astype(usual.dtype) / (2 * usual.shape[0]))
+
+
 def confusion(
     choices: Int[Array, "examples"], labels: Int[Array, "examples"], kinds: int
 ) -> Float[Array, "kinds kinds"]:

@@ -6,6 +6,7 @@ from copy import deepcopy
 from typing import Any
 
 import numpy as np
+from jaxtyping import Int
 
 from consilience.network.network import Network
 from consilience.network.schedule import Fixed, Most, Schedule
@@ -18,9 +19,10 @@ class Following:
     """A schedule whose turns depend on all those before of another one, which are followed from the start.
 
     A subclass has `_begun()`, where everybody stands before turn 1, and `_next(at, turn)`, which moves that on by a
-    turn of the other schedule and gives the turn that is made of it. `rounds` are followed at once, to know how large
-    turns get. Where the other schedule is the same W in every round, so is, once all has reached all, what is made of
-    it; then that is done from the start, because before its first publication an agent's last one is its initial one.
+    turn of the other schedule and gives the turn that is made of it, and how many messages it takes. `rounds` are
+    followed at once, to know how large turns get. Where the other schedule is the same W in every round, so is, once
+    all has reached all, what is made of it; then that is done from the start, because before its first publication an
+    agent's last one is its initial one.
     """
 
     def __init__(self, hears: Network | Schedule, rounds: int) -> None:
@@ -29,6 +31,7 @@ class Following:
         self.agents = self.schedule.agents
         self.repeats: int | None = None
         self._places: dict[int, Any] = {}
+        self._sent: dict[int, int] = {}
         self._now, self._at = 0, self._begun()
         self._turn: Turn | None = None
         always = isinstance(self.schedule, Fixed)
@@ -44,7 +47,7 @@ class Following:
     def _begun(self) -> Any:
         raise NotImplementedError
 
-    def _next(self, at: Any, turn: Turn) -> Turn:
+    def _next(self, at: Any, turn: Turn) -> tuple[Turn, int]:
         raise NotImplementedError
 
     def turn(self, number: int) -> Turn:
@@ -58,8 +61,15 @@ class Following:
             if self._now and self._now % KEPT == 0 and self._now not in self._places:
                 self._places[self._now] = deepcopy(self._at)
             self._now += 1
-            self._turn = self._next(self._at, self.schedule.turn(self._now))
+            self._turn, self._sent[self._now] = self._next(self._at, self.schedule.turn(self._now))
         return self._turn or IDLE
+
+    def messages(self, rounds: int) -> Int[np.ndarray, "rounds"]:
+        """How many messages agents send in each of so many rounds, from the first, before which nobody has any."""
+        if self._always is None and rounds > len(self._sent):
+            self.turn(rounds)
+        followed = [self._sent[number] for number in range(1, min(rounds, len(self._sent)) + 1)]
+        return np.array(followed + followed[-1:] * (rounds - len(followed)), np.int64)
 
 
 def heard_of(hears: Network | Schedule) -> Network | Schedule:

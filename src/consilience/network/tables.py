@@ -26,12 +26,15 @@ class Tables(Following):
     """Another schedule, in which everybody passes on all that it holds, and the newest version of each wins.
 
     Merging by the newest is idempotent, commutative and associative: loss, delay, repetition and order change nothing
-    but the time. A turn has an edge of weight 1 for every agent of whom the receiver has heard, at any distance.
+    but the time. A turn has an edge of weight 1 for every agent of whom the receiver has heard, at any distance. Of a
+    table only those versions are sent that are newer than what the receiver holds; each is a message.
 
     >>> from consilience.network import path
     >>> turn = Tables(path(3), rounds=9).turn(5)
     >>> turn.senders.tolist(), turn.ages.tolist()  # who is two steps away is heard a turn later
     ([0, 1, 2, 0, 1, 2, 0, 1, 2], [0, 0, 1, 0, 0, 0, 1, 0, 0])
+    >>> Tables(path(3), rounds=9).messages(3).tolist()  # at first nobody has anything to pass on
+    [4, 6, 6]
     """
 
     def _begun(self) -> Held:
@@ -39,21 +42,18 @@ class Tables(Following):
         memory = self.schedule.most.age + 1
         return Held(np.zeros(N, np.int64), np.zeros((N, N), np.int64), np.zeros((memory, N, N), np.int64))
 
-    def _next(self, at: Held, turn: Turn) -> Turn:
+    def _next(self, at: Held, turn: Turn) -> tuple[Turn, int]:
         memory, learners = len(at.published), turn.learners
         at.said[learners] += 1
         at.versions[learners, learners] = at.said[learners]
         at.published[at.said[learners] % memory, learners] = at.versions[learners]
         heard = np.maximum(at.said[turn.senders] - turn.ages, 0)
-        np.maximum.at(at.versions, turn.receivers, at.published[heard % memory, turn.senders])
+        tables = at.published[heard % memory, turn.senders]
+        sent = int((tables > at.versions[turn.receivers]).sum())
+        np.maximum.at(at.versions, turn.receivers, tables)
         who = np.union1d(turn.receivers, learners).astype(np.int32)
         row, senders = np.nonzero(at.versions[who])
         receivers = who[row]
-        return Turn(
-            learners,
-            receivers,
-            senders.astype(np.int32),
-            np.ones(len(senders)),
-            (at.said[senders] - at.versions[receivers, senders]).astype(np.int32),
-            turn.time,
-        )
+        ages = (at.said[senders] - at.versions[receivers, senders]).astype(np.int32)
+        made = Turn(learners, receivers, senders.astype(np.int32), np.ones(len(senders)), ages, turn.time)
+        return made, sent

@@ -20,7 +20,7 @@ from consilience.runs import folder as files
 from consilience.runs.checkpoint import load_checkpoint, save_checkpoint
 from consilience.runs.description import RunConfig
 from consilience.runs.folder import CHECKPOINT, CONFIG, RECORD
-from consilience.runs.record import NOTHING, Extent, RecordWriter
+from consilience.runs.record import HELD_OUT_ROWS, NOTHING, Extent, RecordWriter, average_score
 
 LIGHT_STOPS, HEAVY_PACE = 10, 2  # recorded rounds, or rounds, that one call of the jitted program plays
 OnRound = Callable[[int, str], None]
@@ -58,7 +58,7 @@ class Play:
         config, saved, words = self.config, self.done, ""
         heavy = any(simulation.arm.steps is not None for simulation in self.simulations.values())
         try:
-            on_round(self.done, words)
+            on_round(self.done, "compiling" if self.done < config.rounds else words)  # what the first rounds wait for
             for stops, measured in _chunks(config, self.done, heavy):
                 words = self._play_to(stops, measured) or words
                 interrupted = hosts.anywhere(stop())
@@ -197,17 +197,20 @@ def _of_each_seed(metrics: dict[str, np.ndarray], measured: list[bool]) -> dict[
 
 
 def _how_it_goes(columns: dict[str, np.ndarray]) -> str:
-    """The average of the first score that people look at."""
+    """The average of the first score that people look at, as the summary has it."""
     for score, form in (("accuracy", ".1%"), ("rmse", ".4g"), ("nll", ".4g")):
         for place in ("", "pooled_test_", "pooled_held_out_"):
             if (name := place + score) in columns:
-                return f"{score} {np.nanmean(columns[name][-1]):{form}}"
+                values = columns[name][-1]
+                rows = columns[HELD_OUT_ROWS][-1] if "held_out" in place else np.ones(values.shape)
+                average = average_score(score, values, rows)
+                return "" if average is None else f"{score} {average:{form}}"
     return ""
 
 
 def _refuse_nan(arm: str, stops: list[int], columns: dict[str, np.ndarray]) -> None:
     """A run whose numbers are none cannot go on; who holds no rows out to be judged by has no scores, by right."""
-    unjudged = columns.get("held_out_rows", np.ones(1)) == 0
+    unjudged = columns.get(HELD_OUT_ROWS, np.ones(1)) == 0
     for name, values in columns.items():
         bad = np.argwhere(~(np.isfinite(values) | (unjudged & ("held_out_" in name))))
         if bad.size:

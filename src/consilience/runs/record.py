@@ -16,6 +16,7 @@ from consilience.errors import InputError
 from consilience.files.whole import sha256_of_file
 
 KEYS = ("arm", "round", "agent")
+HELD_OUT_ROWS = "held_out_rows"  # a metric where agents are judged by rows of their own: how many
 SEED = "seed"  # a fourth key, where repetitions have rows of their own
 
 
@@ -101,6 +102,11 @@ class Record:
         self.columns = dict(columns)
         self.shares = dict(shares or {})
 
+    def __repr__(self) -> str:
+        rounds, agents, arms = np.unique(self.columns["round"]), self.columns["agent"].max() + 1, ", ".join(self.arms())
+        many = f"{len(rounds)} recorded rounds from {rounds[0]} to {rounds[-1]}, {agents} agents"
+        return f"Record({arms}: {many}, {len(self.metrics())} metrics; to_pandas() has them)"
+
     @classmethod
     def read(cls, file: Path, extent: Extent | None = None, shares: Mapping[str, Any] | None = None) -> Record:
         """Read a record, or what of it is known to be right; without its last line where that is torn."""
@@ -174,11 +180,33 @@ class Record:
         each = self.each(arm, metric)
         return each[:, 0] if each.shape[1] == 1 else each.mean(axis=1)
 
-    def error_of_average(self, arm: str, metric: str) -> np.ndarray | None:
-        """The standard error, over seeds, of the average over agents at every recorded round; needs rows by seed."""
-        averages = self.each(arm, metric).mean(axis=2)
-        seeds = averages.shape[1]
-        return averages.std(axis=1, ddof=1) / np.sqrt(seeds) if seeds > 1 else None
+    def last(self, arm: str, metric: str, rounds: int = 1) -> np.ndarray:
+        """One metric of one arm at the end, of shape (seeds, agents): the mean of what the last rounds recorded."""
+        recorded = self.rounds(arm)
+        mean: np.ndarray = self.each(arm, metric)[recorded > recorded[-1] - rounds].mean(axis=0)
+        return mean
+
+
+def standard_error(averages: np.ndarray) -> float | None:
+    """Of the mean of some seeds' averages; there is none of a single one.
+
+    >>> standard_error(np.array([1.0, 3.0])), standard_error(np.array([1.0]))
+    (1.0, None)
+    """
+    return float(averages.std(ddof=1) / np.sqrt(len(averages))) if len(averages) > 1 else None
+
+
+def average_score(name: str, values: np.ndarray, counts: np.ndarray) -> float | None:
+    """Over agents, as often as each is judged; of root mean squares, that of all errors together.
+
+    >>> average_score("accuracy", np.array([1.0, 0.5, np.nan]), np.array([1, 4, 0]))
+    0.6
+    """
+    judged = np.isfinite(values) & (counts > 0)
+    if not judged.any():
+        return None
+    power = 2 if name == "rmse" else 1
+    return float(np.average(values[judged] ** power, weights=counts[judged]) ** (1 / power))
 
 
 def _columns(file: Path, length: int | None) -> dict[str, np.ndarray]:

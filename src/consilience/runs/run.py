@@ -34,6 +34,7 @@ from consilience.runs.folder import CONFIG, FIGURES, RECORD, SUMMARY, locked, ne
 from consilience.runs.play import OnRound, RunFailed, Stopped, prepared
 from consilience.runs.provenance import provenance
 from consilience.runs.record import NOTHING, Record
+from consilience.runs.sent import SENT, sent_by
 
 __all__ = [
     "RunFailed",
@@ -69,7 +70,7 @@ def begin(config: RunConfig, folder: Path | None = None, command: str | None = N
         for name, content in config.carried().items():
             files.write(folder, name, content)
         if kept is not None:
-            files.write_shares(folder, kept)
+            files.write_shares(folder, {**kept, SENT: _sent(config, arms)})
         _write_turns(folder, arms, config.rounds)
         files.note(folder, status="begun", started=_now(), seeds=config.seeds(), **provenance(command))
         files.write(folder, CONFIG, to_toml(config).encode())  # the last: with it, it is a run's folder
@@ -113,6 +114,8 @@ def extend(folder: Path, rounds: int) -> None:
                 f"the run keeps {kept}; begin a new run instead"
             )
     with locked(folder):
+        if experiments.has_shares(config):
+            files.write_shares(folder, {**files.shares(folder), SENT: _sent(config, arms)})
         _write_turns(folder, arms, rounds)
         files.write(folder, CONFIG, to_toml(config).encode())
 
@@ -123,6 +126,12 @@ def _checked_arms(config: RunConfig) -> dict[str, Arm]:
         arms = experiments.arms(config)
         require_memory(arms, config.replicates, hosts.count())
     return arms
+
+
+def _sent(config: RunConfig, arms: dict[str, Arm]) -> dict[str, Any]:
+    """What is sent in every round, with numbers of the run's precision."""
+    with jax.enable_x64(config.precision == "float64"):
+        return sent_by(arms, config.rounds)
 
 
 def _oldest(arm: Arm) -> int:

@@ -1,7 +1,8 @@
-"""Where agents differ in a column: levels that only one of them has, numbers far from everybody else's."""
+"""Where agents differ in a column: its name, levels that only one of them has, numbers far from everybody else's."""
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Mapping
 from functools import reduce
@@ -21,6 +22,31 @@ def differences(column: AnyColumn, having: Mapping[str, Found]) -> list[str]:
     if isinstance(column, Category | Label):
         return _levels(column.levels, having)
     return _numbers({agent: own.numbers for agent, own in having.items() if own.numbers.count >= FEW})
+
+
+def called_otherwise(name: str, survey: Mapping[str, Mapping[str, Found]]) -> list[str]:
+    """What those who lack a column may call it, where most have it.
+
+    >>> found = Found()
+    >>> called_otherwise("bmi", {"a": {"bmi": found}, "b": {"BMI ": found}})
+    ["'b' has 'BMI ': if that is the same, give it one name"]
+    """
+    having = [agent for agent, own in survey.items() if name in own]
+    lacking = [agent for agent in survey if agent not in having]
+    common = {other for agent in having for other in survey[agent]}
+    if len(lacking) > len(having):
+        return []
+    theirs = {agent: {_plain(other): other for other in survey[agent] if other not in common} for agent in lacking}
+    return [
+        f"{brief(agent)} has {brief(names[near])}: if that is the same, give it one name"
+        for agent, names in theirs.items()
+        for near in difflib.get_close_matches(_plain(name), names, n=1, cutoff=0.8)
+    ]
+
+
+def _plain(name: str) -> str:
+    """A name without what people write differently."""
+    return "".join(filter(str.isalnum, name.casefold())) or name
 
 
 def _levels(levels: list[str], having: Mapping[str, Found]) -> list[str]:

@@ -83,8 +83,8 @@ def _columns(proposal: Proposal) -> list[str]:
                     hint = hints.pop(field, "")
                 lines.append(f"{field} = {value(given[field])}" + (f"   # {hint}" if hint else ""))
         if name in proposal.missing and column.kind in ("number", "category"):
-            meant = value(given["levels"][0] if "levels" in given else "centre")
-            lines.append(f"# missing = {meant}   # what a missing value means")
+            meant, which = ("centre", "") if "levels" not in given else (given["levels"][0], ": a level, or a new one")
+            lines.append(f"# missing = {value(meant)}   # what a missing value means{which}")
         parts.append("\n".join([*lines, ""]))
     return parts
 

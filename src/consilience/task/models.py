@@ -12,14 +12,15 @@ from consilience.models import Model, cnn, mlp
 
 
 class Mlp(Described):
-    """Fully connected, ReLU; no hidden layer is logistic regression."""
+    """Fully connected; no hidden layer is logistic regression."""
 
     kind: Literal["mlp"] = "mlp"
     hidden: list[Annotated[int, Field(ge=1)]] = Field([200, 200])
+    activation: Literal["relu", "sigmoid"] = Field("relu", description="of hidden units")
 
     def build(self, shape: tuple[int, ...], outputs: int) -> Model:
         """The network for inputs of this shape."""
-        return mlp(shape, outputs, self.hidden)
+        return mlp(shape, outputs, self.hidden, self.activation)
 
 
 class Cnn(Described):

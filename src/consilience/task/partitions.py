@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, PositiveFloat
 
-from consilience.data import Dataset, Partition, by_feature, by_label, dirichlet, from_file, iid, shards
+from consilience.data import Dataset, Partition, by_feature, by_label, dirichlet, from_file, iid, shards, skewed
 from consilience.data.labels import label_number
 from consilience.described.fields import Described, naming
 from consilience.errors import InputError, brief
@@ -61,6 +61,21 @@ class Dirichlet(Described):
         return dirichlet(dataset.labels, agents, self.alpha, seed)
 
 
+class Skewed(Described):
+    """Agents that differ in how much they hold and in what: sizes times label proportions, normalised for each label.
+
+    Some may hold next to nothing, or nothing.
+    """
+
+    kind: Literal["skewed"] = "skewed"
+    sizes: PositiveFloat = Field(1.0, description="of the Dirichlet distribution over agents: small, unequal sizes")
+    classes: PositiveFloat = Field(0.5, description="of each agent's over labels: small, few labels an agent")
+
+    def divide(self, dataset: Dataset, agents: int, seed: int) -> Partition:
+        """Who holds what."""
+        return skewed(dataset.labels, agents, self.sizes, self.classes, seed)
+
+
 class Shards(Described):
     """Sorted by label and dealt out in pieces."""
 
@@ -94,4 +109,6 @@ class ByFile(Described):
         return from_file(self.file, len(dataset.labels), agents)
 
 
-PartitionConfig = Annotated[ByLabel | Iid | Dirichlet | Shards | ByFeature | ByFile, Field(discriminator="kind")]
+PartitionConfig = Annotated[
+    ByLabel | Iid | Dirichlet | Skewed | Shards | ByFeature | ByFile, Field(discriminator="kind")
+]

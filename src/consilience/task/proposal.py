@@ -13,7 +13,7 @@ from consilience.data.owners import in_order
 from consilience.data.survey import Found, Moments
 from consilience.errors import InputError, brief
 from consilience.task.columns import AnyColumn, Category, Ignore, Label, Number, Target, listed
-from consilience.task.differences import differences
+from consilience.task.differences import called_otherwise, differences
 
 MOST_LEVELS = 100
 FEW = 5  # rows that are too few to tell a name of each from a category
@@ -57,6 +57,8 @@ def propose(survey: Survey, answer: Answer) -> Proposal:
             columns[name], said = _answer(answer, having, lacking), _without_answer(having)
         else:
             columns[name], said = _input(having, lacking)
+        if lacking:
+            said = [*said, *called_otherwise(name, survey)]
         if not isinstance(columns[name], Ignore):
             said = [*said, *differences(columns[name], having)]
             missing |= {name for own in having.values() if own.missing}

@@ -40,9 +40,9 @@ def ruled(values: Mapping[str, Any], name: str) -> dict[str, Any]:
     {'epochs': 3, 'kind': 'gradient'}
     """
     if name not in RULES:
-        raise InputError(f"--rule: unknown '{name}'; {suggestion(name, RULES)}")
+        raise InputError(f"rule: unknown '{name}'; {suggestion(name, RULES)}")
     if "learner" not in values:
-        raise InputError(f"--rule: '{values.get('experiment')}' has no learner to choose")
+        raise InputError(f"rule: '{values.get('experiment')}' has no learner to choose")
     _, learner, consensus = RULES[name]
     own = dict(values["learner"])
     kind = own.get("kind", "variational")

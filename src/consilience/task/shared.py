@@ -14,12 +14,16 @@ NOBODY = -1  # the owner of an example that is not learnt from
 
 
 class Examples(NamedTuple):
-    """Inputs and targets of all agents; and those of a test set that is nobody's, where there is one."""
+    """Inputs and targets of all agents; and those of a test set that is nobody's, where there is one.
+
+    strangers: inputs of another kind, to be told from those of the test set.
+    """
 
     inputs: np.ndarray
     targets: np.ndarray
     test_inputs: np.ndarray | None = None
     test_targets: np.ndarray | None = None
+    strangers: np.ndarray | None = None
 
 
 class Holding(NamedTuple):
@@ -51,6 +55,7 @@ class Shared(NamedTuple):
     held: Holding
     kept: Holding | None
     an_epoch: Any
+    strangers: Any = None
     agent: Any = None  # whose evaluation it is
 
     def of_agent(self, number: Int[Array, ""]) -> Shared:
@@ -88,6 +93,7 @@ def shared(
         _holding(held, agents, row_of),
         None if kept is None else _holding(kept, agents, row_of),
         np.stack(an_epoch).astype(np.int32),
+        examples.strangers,
     )
 
 

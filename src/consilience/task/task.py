@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy.sparse as sp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from consilience.data import Partition
@@ -23,6 +24,7 @@ from consilience.task.consensus import Central, ConsensusConfig, FedAvg, Pooling
 from consilience.task.learner import AnyLearner
 from consilience.task.rule import Rule, held_by_first, nobody_hears, rule_of
 from consilience.task.shared import Examples, Shared, shared
+from consilience.task.traffic import messages_of
 from consilience.theory import stationary
 
 Measure = Callable[[Shared, Progress, Int[Array, ""], PRNGKeyArray], Metrics]
@@ -127,8 +129,31 @@ def _arm(
     compare: Callable[[Metrics], Metrics],
 ) -> Arm:
     task.check()
-    initial = task.model.init(start_key(next(iter(task.held))))
-    rule, steps = task.rule(heard), task.steps()
+    rule = task.rule(heard)
+    hears, sizes = rule.hears(heard, rounds), next(iter(task.held.values())).sizes()
+    made = _made(task, rule, counts_alike(task, heard), hears, measure, compare)
+    return made._replace(messages=partial(messages_of, task.consensus, heard, hears, sizes))
+
+
+def arm_of_one(task: Task, present: int, measure: Callable[[Rule], Measure]) -> Arm:
+    """An arm of which one agent is played, elsewhere than in a simulation, among `present` ones.
+
+    This host has only that agent's data; whom it hears is not the arm's business.
+    """
+    rule = rule_of(task.learner, task.consensus, task.model, task.likelihood, np.zeros(present, np.int64), idle=True)
+    agents = next(iter(task.held.values())).agents
+    return _made(task, rule, None, Network(sp.eye_array(agents), "one of several"), measure, lambda found: found)
+
+
+def _made(
+    task: Task,
+    rule: Rule,
+    counts: Float[np.ndarray, "agents"] | None,
+    hears: Network | Schedule,
+    measure: Callable[[Rule], Measure],
+    compare: Callable[[Metrics], Metrics],
+) -> Arm:
+    initial, steps = task.model.init(start_key(next(iter(task.held)))), task.steps()
 
     def begins_with(given: Sequence[int]) -> Any:
         """Drawn outside of the program, which would round by what else it computes."""
@@ -137,8 +162,8 @@ def _arm(
 
     return Arm(
         rule.agent,
-        partial(draw, task.learner, steps, counts_alike(task, heard)),
-        rule.hears(heard, rounds),
+        partial(draw, task.learner, steps, counts),
+        hears,
         measure(rule),
         compare,
         task.data,

@@ -51,14 +51,19 @@ class Shares(NamedTuple):
     held: Float[np.ndarray, "agents sources"]
     said: Float[np.ndarray, "memory agents sources"]
 
-    def play(self, turn: Turn) -> None:
-        """Who learns publishes what it holds; who pools takes its row of what was said."""
+    def play(self, turn: Turn, given_away: bool = False) -> None:
+        """Who learns publishes what it holds; who pools takes its row of what was said.
+
+        given_away: what is published is held no longer, and what is taken comes to what is held (running sums).
+        """
         self.said[1:, turn.learners] = self.said[:-1, turn.learners]
         self.said[0, turn.learners] = self.held[turn.learners]
+        if given_away:
+            self.held[turn.learners] = 0
         if len(turn.receivers):
             hearing, begin = np.unique(turn.receivers, return_index=True)
-            heard = turn.weights[:, None] * self.said[turn.ages, turn.senders]
-            self.held[hearing] = np.add.reduceat(heard, begin, axis=0)
+            heard = np.add.reduceat(turn.weights[:, None] * self.said[turn.ages, turn.senders], begin, axis=0)
+            self.held[hearing] = self.held[hearing] + heard if given_away else heard
 
 
 def realised(schedule: Schedule, turns: int) -> Realised:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from consilience.described.changes import Changes, Clocks
 from consilience.described.networks import Complete, Grid, NetworkConfig, RotatingStarNetwork, Star, WattsStrogatz
 from consilience.experiments.coins import Coins
 from consilience.runs.description import ArmName
+
+RuleName = Literal["paper", "sites", "tracking"]
 
 
 class Config(Coins):
@@ -32,3 +34,20 @@ class Config(Coins):
         },
         min_length=1,
     )
+    rules: list[RuleName] = Field(
+        ["paper", "sites", "tracking"],
+        min_length=1,
+        description="how evidence comes together: beliefs pooled by trust, or everybody's evidence counted once",
+    )
+
+    @field_validator("rules")
+    @classmethod
+    def _each_once(cls, value: list[RuleName]) -> list[RuleName]:
+        if len(set(value)) < len(value):
+            raise ValueError("should have each rule once")
+        return value
+
+    def arms(self) -> dict[str, tuple[str, RuleName]]:
+        """Every arm's network and rule, by the arm's name: the network's own under the paper's rule."""
+        pairs = [(network, rule) for network in self.networks for rule in self.rules]
+        return {network if rule == "paper" else f"{network}, {rule}": (network, rule) for network, rule in pairs}

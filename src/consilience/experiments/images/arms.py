@@ -4,31 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from itertools import product
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
+import numpy as np
 import scipy.sparse as sp
-from jaxtyping import Array, Int, PRNGKeyArray
 
 from consilience.data import Dataset, Partition, load_dataset
 from consilience.data.labels import label_number
-from consilience.engines.arm import Arm, Metrics, Progress
+from consilience.engines.arm import Arm
 from consilience.errors import InputError
 from consilience.experiments.images.description import Config
+from consilience.experiments.images.measure import MOST_STRANGERS, compare, measure, taken_for
 from consilience.machine.memory import require
-from consilience.models.likelihoods.categorical import Categorical, confidence_by_label
-from consilience.models.scores import confusion, disagreement
+from consilience.models.likelihoods.categorical import Categorical
 from consilience.network import Network, Unheard, check, check_union
+from consilience.streams import stream
 from consilience.task.consensus import ALONE
 from consilience.task.learner import Laplace
 from consilience.task.learnt import Learnt
-from consilience.task.rule import Rule, check_linear, doubt, draws
-from consilience.task.shared import Examples, Shared
-from consilience.task.task import Task, arms_of, flat_apply
+from consilience.task.rule import check_linear
+from consilience.task.shared import NOBODY, Examples
+from consilience.task.task import Task, arms_of
 
 MOST_CONFUSED = 100  # labels; a row of the record has a column for each pair of them
-CHOICES = "choices"  # measured of each agent to compare them; not recorded
 
 
 class Setting(NamedTuple):
@@ -70,8 +68,9 @@ def setting_of(config: Config) -> Setting:
     def load() -> Examples:
         """From the files, on every host."""
         found = dataset_of(config)
-        return Examples(found.inputs, found.labels, found.test_inputs, found.test_labels)
+        return Examples(found.inputs, found.labels, found.test_inputs, found.test_labels, strangers_of(config, shape))
 
+    strangers_of(config, shape)
     if isinstance(config.learner, Laplace):
         check_linear(model, shape)
     likelihood = Categorical(dataset.label_names)
@@ -80,16 +79,50 @@ def setting_of(config: Config) -> Setting:
     return Setting(dataset, task)
 
 
+def _check_confusion(names: Sequence[str]) -> None:
+    if len(names) > MOST_CONFUSED:
+        raise InputError(f"confusion: is for at most {MOST_CONFUSED} labels, there are {len(names)}")
+    if len(taken_for(names)) < len(names) ** 2:
+        raise InputError("confusion: the labels have names that make two of its columns the same")
+
+
 def dataset_of(config: Config) -> Dataset:
     """The data, with validation examples in the place of the test set where that is wished."""
     return load_dataset(config.dataset, config.data_dir).held_out(config.validation)
 
 
+def strangers_of(config: Config, shape: tuple[int, ...]) -> np.ndarray | None:
+    """The first test images of another dataset, of the same shape, where there is one."""
+    if config.strangers is None:
+        return None
+    found = load_dataset(config.strangers, field="strangers").test_inputs[:MOST_STRANGERS]
+    if found.shape[1:] != shape:
+        raise InputError(f"strangers: must have inputs of the shape {shape}, as the dataset, got {found.shape[1:]}")
+    return found
+
+
 def partitions_of(config: Config, dataset: Dataset, agents: int) -> dict[int, Partition]:
     """Who holds what in the repetition of every seed: each draws its own, unless asked otherwise."""
     if config.same_partition:
-        return dict.fromkeys(config.seeds(), config.partition.divide(dataset, agents, config.seed))
-    return {seed: config.partition.divide(dataset, agents, seed) for seed in config.seeds()}
+        return dict.fromkeys(config.seeds(), divided(config, dataset, agents, config.seed))
+    return {seed: divided(config, dataset, agents, seed) for seed in config.seeds()}
+
+
+def divided(config: Config, dataset: Dataset, agents: int, seed: int) -> Partition:
+    """Who holds what with this seed; where not all training examples are used, the others are nobody's.
+
+    Which are used is drawn without looking at them.
+    """
+    whole = len(dataset.labels)
+    if not config.training:
+        return config.partition.divide(dataset, agents, seed)
+    if config.training > whole:
+        raise InputError(f"training: must be at most {whole}, as many as there are, got {config.training}")
+    used = np.sort(stream("training", seed).permutation(whole)[: config.training])
+    part = dataset._replace(inputs=dataset.inputs[used], labels=dataset.labels[used])
+    owner = np.full(whole, NOBODY, dtype=np.int64)
+    owner[used] = config.partition.divide(part, agents, seed).owner
+    return Partition(owner, agents)
 
 
 def arms(config: Config) -> dict[str, Arm]:
@@ -101,59 +134,8 @@ def arms(config: Config) -> dict[str, Arm]:
         first = next(iter(schedules.values()))
         nobody = Network(sp.eye_array(first.agents), ALONE)
         schedules[ALONE] = nobody if isinstance(first, Network) else Unheard(first)
-    measure = partial(partial, _measure, setting.task, config.samples, names, config.confusion)
-    return arms_of(setting.task, schedules, measure, config.rounds, partial(_compare, len(names)))
-
-
-def _measure(
-    task: Task,
-    samples: int,
-    label_names: tuple[str, ...],
-    confused: bool,
-    rule: Rule,
-    data: Shared,
-    progress: Progress,
-    number: Int[Array, ""],
-    key: PRNGKeyArray,
-) -> Metrics:
-    """Scores of an agent's public belief b_i, as in the paper, and of the pooled q_i beside it."""
-    inputs = data.test_inputs
-    inputs = inputs / 255.0 if inputs.dtype == jnp.uint8 else inputs
-    likelihood, apply = task.likelihood, flat_apply(task.model)
-    own, q = rule.own(progress), rule.pooled(progress)
-    public = likelihood.predictive(apply, own, inputs, key, draws(own, samples))
-    pooled = public if q is own else likelihood.predictive(apply, q, inputs, key, draws(q, samples))
-    confidence = confidence_by_label(public, data.test_targets, len(label_names))
-    of_pooled = likelihood.scores(pooled, data.test_targets)
-    choices = public.probabilities.argmax(-1)
-    taken = confusion(choices, data.test_targets, len(label_names)) if confused else None
-    return {
-        **likelihood.scores(public, data.test_targets),
-        CHOICES: choices,
-        **{f"confidence_{name}": confidence[k] for k, name in enumerate(label_names)},
-        **{f"pooled_{name}": of_pooled[name] for name in ("accuracy", "nll", "brier", "ece")},
-        **doubt(own, progress.state),
-        **({} if taken is None else {name: taken[pair] for name, pair in taken_for(label_names).items()}),
-    }
-
-
-def _check_confusion(names: Sequence[str]) -> None:
-    if len(names) > MOST_CONFUSED:
-        raise InputError(f"confusion: is for at most {MOST_CONFUSED} labels, there are {len(names)}")
-    if len(taken_for(names)) < len(names) ** 2:
-        raise InputError("confusion: the labels have names that make two of its columns the same")
-
-
-def taken_for(label_names: Sequence[str]) -> dict[str, tuple[int, int]]:
-    """The columns of a recorded confusion matrix: what a label is taken for."""
-    pairs = product(enumerate(label_names), repeat=2)
-    return {f"{true}_taken_for_{chosen}": (row, column) for (row, true), (column, chosen) in pairs}
-
-
-def _compare(kinds: int, measured: Metrics) -> Metrics:
-    """How often agents choose differently, in place of what they chose."""
-    choices = measured.pop(CHOICES)
-    return {**measured, "disagreement": disagreement(choices, kinds)}
+    measure_by = partial(partial, measure, setting.task, config.samples, names, config.confusion)
+    return arms_of(setting.task, schedules, measure_by, config.rounds, partial(compare, len(names)))
 
 
 def learnt(config: Config, shares: Mapping[str, Any]) -> Learnt:
@@ -170,7 +152,7 @@ def shares(config: Config) -> dict[str, Any]:
     dataset = dataset_of(config)
     agents = next(iter(config.networks.values())).build().agents
     names = dataset.label_names
-    counts = config.partition.divide(dataset, agents, config.seed).counts(dataset.labels, len(names))
+    counts = divided(config, dataset, agents, config.seed).counts(dataset.labels, len(names))
     return {
         "label_names": list(names),
         "counts": counts.tolist(),

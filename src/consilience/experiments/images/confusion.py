@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from consilience.experiments.images.arms import taken_for
+from consilience.experiments.images.measure import taken_for
 from consilience.runs.record import Record
 
 

@@ -118,6 +118,22 @@ PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
             "watched": ["coat", "pullover"],
         },
     ),
+    "skewed-fmnist": (
+        "A tenth of Fashion-MNIST over ten agents of very different sizes and labels, all linked: to compare rules",
+        {
+            "dataset": "fashion-mnist",
+            "rounds": 50,
+            "record_every": 10,
+            "record_also": [48, 49, 50],
+            "told_over": 3,
+            "checkpoint_every": 10,
+            "training": 6000,
+            "partition": {"kind": "skewed", "sizes": 1.0, "classes": 0.5},
+            "networks": {"cooperating": {"kind": "complete", "agents": 10}},
+            "model": {"kind": "mlp", "hidden": [200, 100], "activation": "sigmoid"},
+            "learner": {"epochs": 10, "batch": 32, "steps": "own", **LOOSE},
+        },
+    ),
     "time-varying-25": (
         "MNIST, IID, on a star of 25 edges of which 5 at a time are connected and learn (Supplement)",
         {

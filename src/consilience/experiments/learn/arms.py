@@ -21,6 +21,7 @@ from consilience.experiments.learn.description import Config
 from consilience.machine.memory import require
 from consilience.models import Likelihood, Model
 from consilience.network import Network, Schedule, Unheard, check, check_union
+from consilience.runs.record import HELD_OUT_ROWS
 from consilience.streams import stream
 from consilience.task.columns import Target, features, predicted
 from consilience.task.consensus import ALONE
@@ -33,8 +34,8 @@ from consilience.task.shares import Held, divided
 from consilience.task.task import Task, arms_of, flat_apply
 
 TOGETHER = "together"
-SIZED_BY_CHANCE = ("dirichlet", "shards")  # partitions in which the largest share depends on the seed
-TEST, HELD_OUT, ROWS = "test", "held_out", "held_out_rows"
+SIZED_BY_CHANCE = ("dirichlet", "shards", "skewed")  # partitions in which the largest share depends on the seed
+TEST, HELD_OUT, ROWS = "test", "held_out", HELD_OUT_ROWS
 
 
 class Setting(NamedTuple):

@@ -10,7 +10,8 @@ from rich.table import Table
 from consilience.experiments.learn.arms import HELD_OUT, ROWS, TEST, TOGETHER
 from consilience.experiments.learn.description import Config
 from consilience.report.tables import table as made_table
-from consilience.runs.record import Record
+from consilience.runs import sent
+from consilience.runs.record import Record, average_score, standard_error
 from consilience.task.consensus import ALONE
 
 MOST_TOLD = 24  # agents in a table
@@ -42,17 +43,18 @@ def summarise(config: Config, record: Record) -> dict[str, Any]:
             {name: record.select(arm, f"{word}{where}_{name}")[-1] for name in names} for word in ("", "pooled_")
         )
         arms[arm] = {
-            "average": {name: _average(name, values, counts) for name, values in own.items()},
-            "average_pooled": {name: _average(name, values, counts) for name, values in pooled.items()},
+            "average": {name: average_score(name, values, counts) for name, values in own.items()},
+            "average_pooled": {name: average_score(name, values, counts) for name, values in pooled.items()},
             "agents": {
                 agent: {name: None if np.isnan(values[k]) else float(values[k]) for name, values in pooled.items()}
                 for k, agent in enumerate(shares["agents"])
             },
+            **sent.told(shares, arm, int(record.rounds(arm)[-1])),
         }
         if config.per_seed and config.replicates > 1:
             each = record.each(arm, f"pooled_{where}_{names[0]}")[-1]
-            averages = np.array([_average(names[0], seed, counts) for seed in each], float)
-            arms[arm]["standard_error"] = {names[0]: float(averages.std(ddof=1) / np.sqrt(len(averages)))}
+            averages = np.array([average_score(names[0], seed, counts) for seed in each], float)
+            arms[arm]["standard_error"] = {names[0]: standard_error(averages)}
     rows = shares["test_rows"] if where == TEST else sum(shares["held_out_rows"])
     return {
         "rounds": int(record.rounds(TOGETHER)[-1]),
@@ -63,15 +65,6 @@ def summarise(config: Config, record: Record) -> dict[str, Any]:
         "arms": arms,
         **({"note": shares["note"]} if shares.get("note") else {}),
     }
-
-
-def _average(name: str, values: np.ndarray, counts: np.ndarray) -> float | None:
-    """Over agents, as often as each is judged; of root mean squares, that of all errors together."""
-    judged = np.isfinite(values) & (counts > 0)
-    if not judged.any():
-        return None
-    power = 2 if name == "rmse" else 1
-    return float(np.average(values[judged] ** power, weights=counts[judged]) ** (1 / power))
 
 
 def compared(record: Record) -> dict[str, str]:
@@ -95,7 +88,7 @@ def table(summary: dict[str, Any]) -> Table:
 
     told = list(summary["rows"].items())[:MOST_TOLD] if len(summary["rows"]) <= MOST_TOLD else []
     rows = [row(name, count, together["agents"][name], alone and alone["agents"][name]) for name, count in told]
-    everybody = "average" if summary["judged_alike"] else "all held-out rows"
+    everybody = "average" if summary["judged_alike"] else "everybody"
     averages = together["average_pooled"], alone and alone["average_pooled"]
     rows.append(row(everybody, sum(summary["rows"].values()), *averages))
     return made_table(columns, rows, f"After {summary['rounds']} rounds, by {summary['tested_on']}")

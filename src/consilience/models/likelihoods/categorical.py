@@ -145,6 +145,12 @@ def label_scores(
     }
 
 
+def doubts(predicted: Predictive) -> dict[str, Float[Array, "examples"]]:
+    """The entropy of every example's prediction, and how much of it is epistemic: what draws disagree about."""
+    total = entropy(predicted.probabilities)
+    return {"entropy": total, "epistemic": jnp.maximum(total - predicted.draw_entropy, 0)}  # but for rounding
+
+
 def confidence_by_label(predicted: Predictive, labels: Int[Array, "examples"], kinds: int) -> Float[Array, "kinds"]:
     """Mean probability given to the true label, over the test examples of each label."""
     of_label = jnp.take_along_axis(predicted.probabilities, labels[:, None], axis=-1)[:, 0]

@@ -1,0 +1,184 @@
+"""`consilience peer`: one's own host in a network of peers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from consilience.command.ends import paths_given
+from consilience.command.play import prepare
+from consilience.command.shared import AsJson, Quiet, fail, print_json, say
+from consilience.errors import InputError
+from consilience.files.strict_json import strict_json
+from consilience.machine.stopping import asking, unwinding
+
+peer = typer.Typer(
+    help="Learn with others, each on its own host: only beliefs travel, and there is no server.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+HOME = Path("peer")
+Home = Annotated[Path, typer.Option("--home", metavar="FOLDER", help="Where the key and all that is kept lies.")]
+
+
+@peer.command()
+def init(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What others call you.")],
+    listen: Annotated[
+        str,
+        typer.Option(metavar="HOST:PORT", help="Where others reach you; of two who are linked, one must be reached."),
+    ] = "",
+    home: Home = HOME,
+    same_key: Annotated[bool, typer.Option("--same-key", help="Keep the key; only make a new card.")] = False,
+    replaces: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="The home of an older key, which signs that this replaces it.")
+    ] = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Make your key, which never leaves this machine, and your card, which the study's steward needs.
+
+    Nothing is ever written over. Moved to another address: --same-key --listen HOST:PORT. A new key in the place of an
+    old one: --home NEW --replaces OLD.
+    """
+    with unwinding(), paths_given():
+        from consilience.engines.peers import identity
+
+        if same_key:
+            if replaces is not None:
+                raise InputError("--same-key, --replaces: a key cannot be kept and replaced")
+            if (known := identity.load(home).name) != name:
+                raise InputError(f"NAME: the key in '{home}' is that of '{known}'; a name stays with its key")
+            made = identity.moved(home, listen)
+        else:
+            made = identity.create(home, name, listen, replaces=None if replaces is None else identity.load(replaces))
+    card, words = identity.card_file(home, name), identity.words(made.id)
+    option = "" if replaces is None else f" --replaces {name}"
+    then = f"send {card} to the study's steward, who types: consilience study add{option} {card.name}"
+    if as_json:
+        told = {"name": name, "id": made.id, "words": words, "address": listen, "home": str(home), "card": str(card)}
+        print_json({**told, "next": then})
+    elif not quiet:
+        say(f"{name}: {words}")
+        say(f"wrote {card}" + ("" if same_key else f", and {home / identity.KEY}, which never leaves this machine"))
+        if not listen:
+            say("without --listen nobody can dial you: those with whom you are linked must be reachable")
+        say(f"next: {then}; read the eight words out to them, they must see the same")
+
+
+@peer.command()
+def join(
+    bundle: Annotated[Path, typer.Argument(metavar="BUNDLE", help="What the steward sent: study.bundle.")],
+    data: Annotated[Path, typer.Option(metavar="FILE", help="Your own data: .csv, .parquet or .npz; it stays here.")],
+    home: Home = HOME,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Take part in a study: check the bundle and your data against it. Nothing is sent to anybody yet."""
+    prepare()
+    with unwinding(), paths_given():
+        from consilience.engines.peers.bundle import Bundle
+        from consilience.engines.peers.identity import words
+        from consilience.learning.peer import Peer
+
+        rows = Peer.join(home, bundle, data)
+        held = Bundle.read(bundle)
+    steward, then = words(held.steward.id), f"consilience peer start{'' if home == HOME else f' --home {home}'}"
+    if as_json:
+        told = {"study": held.study.name, "epoch": held.roster.epoch, "rows": rows, "steward": steward}
+        print_json({**told, "members": [member.name for member in held.roster.members], "next": then})
+    elif not quiet:
+        say(f"joined {held.study.name}, epoch {held.roster.epoch}, with {rows} rows of {data.name}")
+        say(f"members: {', '.join(member.name for member in held.roster.members)}")
+        say(f"the steward's key reads {steward}: compare it on the telephone")
+        say(f"next: {then}")
+
+
+@peer.command()
+def start(
+    home: Home = HOME,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON line for everything that happens.")] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Learn with the others to the last round. Ctrl-C finishes the step, saves and says goodbye; `start` carries on.
+
+    A neighbour that is not there costs its weight and nothing else; who contributed to which round is in run/heard.csv.
+    """
+    prepare()
+    with unwinding(), paths_given():
+        from consilience.learning.peer import Peer
+
+        peer_ = Peer(home, _teller(as_json, quiet))
+        with asking(peer_.stop):
+            fit = peer_.run()
+    done, rounds = peer_.node.round, peer_.node.life.rounds
+    if done < rounds:
+        fail(f"stopped after round {done} of {rounds}; carry on with: consilience peer start --home {home}", 1)
+    if not (quiet or as_json):
+        say(f"all {rounds} rounds are played; what was learnt is in {fit.folder}")
+        say(f"next: consilience predict {fit.folder} NEW_FILE")
+
+
+def _teller(as_json: bool, quiet: bool) -> Any:
+    """Says what happens: a line for every change, and for every round."""
+
+    def told(what: str, **facts: Any) -> None:
+        if as_json:
+            typer.echo(strict_json({"what": what, **facts}, indent=None))
+        elif not quiet:
+            say(told_line(what, facts))
+
+    return told
+
+
+def told_line(what: str, facts: dict[str, Any]) -> str:
+    """What happened, for people.
+
+    >>> told_line("round", {"round": 3, "heard": ["A"], "missed": ["B"], "scores": {"pooled_held_out_rmse": 0.5}})
+    'round 3: heard A; missed B; rmse 0.5'
+    """
+    if what == "round":
+        scores = facts["scores"]
+        parts = [f"heard {', '.join(facts['heard']) or 'nobody'}"]
+        parts += [f"missed {', '.join(facts['missed'])}"] if facts["missed"] else []
+        for name, form in (("accuracy", ".1%"), ("rmse", ".4g"), ("nll", ".4g")):
+            if (score := scores.get(f"pooled_held_out_{name}")) is not None:
+                parts.append(f"{name} {score:{form}}")
+                break
+        return f"round {facts['round']}: {'; '.join(parts)}"
+    if what == "greeted":
+        return f"{facts['name']} is here, at round {facts['round']}"
+    if what == "parted":
+        return f"{facts['name']}: {facts['why']}"
+    if what == "roster":
+        return f"roster of epoch {facts['epoch']}: {', '.join(facts['members'])}"
+    if what == "removed":
+        return f"removed from the study in epoch {facts['epoch']}; what was pooled stays pooled"
+    return what if "round" not in facts else f"{what} after round {facts['round']}"
+
+
+@peer.command()
+def demo(
+    agents: Annotated[int, typer.Option(min=2, max=50, help="How many peers.")] = 4,
+    rounds: Annotated[int, typer.Option(min=1, help="How many rounds.")] = 20,
+    rule: Annotated[str, typer.Option(help="paper, sites or tracking; `consilience rules` tells of them.")] = "sites",
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where their homes are made.")] = Path("runs/peers"),
+    quiet: Quiet = False,
+) -> None:
+    """Try it: real processes on this machine, with keys of their own and mutual TLS, learn digits split by label."""
+    prepare()
+    with unwinding(), paths_given():
+        from consilience.learning.demo import begun, played
+
+        if out.exists() and any(out.iterdir()):
+            raise InputError(f"--out: '{out}' is there already and not empty")
+        names = begun(out, agents, rounds, rule)
+        if not quiet:
+            say(f"{agents} peers on a ring, each with some digits only: {', '.join(names)}")
+        ended = played(out, names, say if not quiet else lambda line: None)
+    if lost := [name for name, code in ended.items() if code]:
+        fail(f"{', '.join(lost)} did not play to the end; their logs are in {out}/NAME/log.jsonl", 1)
+    if not quiet:
+        say(f"next: consilience predict {out / names[0] / 'run'} FILE")

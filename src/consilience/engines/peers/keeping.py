@@ -1,0 +1,126 @@
+"""What a peer keeps in its run's folder: where it stands, before it says so to anybody; what happened; who was heard.
+
+The folder is that of any run, with one agent: what reads runs reads it.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from consilience.engines.arm import Progress
+from consilience.engines.peers.life import Position
+from consilience.engines.peers.mailboxes import Filled, Kept
+from consilience.engines.peers.messages import Arrays
+from consilience.engines.peers.wire.schema import named
+from consilience.errors import InputError
+from consilience.files.whole import write_atomically
+from consilience.runs import folder as files
+from consilience.runs.checkpoint import load_checkpoint, read_header, save_checkpoint
+from consilience.runs.record import NOTHING, Extent, RecordWriter
+
+HEARD, HEADER = "heard.csv", ("round", "heard", "weight", "age")
+MAIL = "mail"
+
+
+class Standing(NamedTuple):
+    """Where a peer stood when it last said anything."""
+
+    state: Any
+    public: Arrays
+    position: Position
+    mail: Kept
+    incarnation: int
+
+
+class Keeper:
+    """A peer's run folder, opened by one process alone."""
+
+    def __init__(self, folder: Path, arm: str, digest: str) -> None:
+        self.folder, self._arm, self._digest = folder, arm, digest
+        self._record: RecordWriter | None = None
+        self._heard: list[tuple[Any, ...]] = []
+
+    def load(self, shapes: Any) -> Standing | None:
+        """Where it stood, from the last checkpoint; nothing where there is none. `shapes`: of a state."""
+        file = files.latest_checkpoint(self.folder)
+        if file is None:
+            self._open(NOTHING, 1)
+            return None
+        header = read_header(file)
+        mail = {
+            name[len(f"['{MAIL}']['") : -2]: kind
+            for name, kind in header.kinds.items()
+            if name.startswith(f"['{MAIL}']")
+        }
+        like = {self._arm: _as_run(shapes), MAIL: {name: _shape(*kind) for name, kind in mail.items()}}
+        position, arrays = load_checkpoint(file, like)
+        if position.get("digest") != self._digest:
+            raise InputError(f"checkpoint: '{file}' is of another study")
+        found = jax.tree.unflatten(jax.tree.structure(like), list(arrays))
+        progress = jax.tree.map(lambda x: np.asarray(x)[0, 0], found[self._arm])
+        peer = position["peer"]
+        self._open(Extent(*position["record"]), position["round"] + (not peer["published"]))
+        kept = Kept(found[MAIL], peer["mail"])
+        where = Position(position["round"], peer["published"])
+        return Standing(progress.state, named(progress.public), where, kept, peer["incarnation"])
+
+    def save(self, state: Any, public: Any, position: Position, mail: Kept, incarnation: int) -> None:
+        """Where it stands now; the checkpoint before is kept."""
+        assert self._record is not None
+        extent = self._record.sync()
+        progress = jax.tree.map(lambda x: np.asarray(x)[None, None], Progress(state, public))
+        tree = {self._arm: progress, MAIL: mail.arrays}
+        where = {
+            "round": position.round,
+            "record": list(extent),
+            "digest": self._digest,
+            "peer": {"published": position.published, "mail": mail.known, "incarnation": incarnation},
+        }
+        save_checkpoint(self.folder / files.CHECKPOINT, tree, jax.tree.leaves(tree), where)
+        self._write_heard()
+        files.note(self.folder, record=list(extent), rounds_played=position.round)
+
+    def played(self, number: int, filled: Filled, scores: Mapping[str, float] | None) -> None:
+        """Record a round: who was heard, with what weight, how old; and scores, where they were measured."""
+        self._heard += [
+            (number, sender, repr(weight), filled.ages.get(sender, 0)) for sender, weight in filled.weights.items()
+        ]
+        if scores is not None and self._record is not None:
+            self._record.append(self._arm, [number], {name: np.array([[value]]) for name, value in scores.items()})
+
+    def close(self) -> None:
+        """Everything on disk."""
+        if self._record is not None:
+            self._record.close()
+            self._record = None
+
+    def _open(self, extent: Extent, next_round: int) -> None:
+        self._record = RecordWriter(self.folder / files.RECORD, extent)
+        file = self.folder / HEARD
+        if file.exists():
+            with file.open(newline="") as stream:
+                rows = list(csv.reader(stream))[1:]
+            self._heard = [tuple(row) for row in rows if int(row[0]) < next_round]
+
+    def _write_heard(self) -> None:
+        rows = [HEADER, *self._heard]
+        text = "".join(",".join(map(str, row)) + "\n" for row in rows)
+        write_atomically(self.folder / HEARD, text.encode())
+
+
+def _as_run(shapes: Progress) -> Any:
+    """With the leading axes of a run: one repetition, one agent."""
+    return jax.tree.map(lambda x: jax.ShapeDtypeStruct((1, 1, *x.shape), x.dtype), shapes)
+
+
+def _shape(kind: str, shape: tuple[int, ...]) -> Any:
+    types = {"F32": np.float32, "F64": np.float64}
+    if kind not in types:
+        raise InputError(f"checkpoint: holds mail of type {kind}")
+    return jax.ShapeDtypeStruct(shape, types[kind])

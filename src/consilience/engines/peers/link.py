@@ -1,0 +1,303 @@
+"""This end of a link: it greets, says its newest message, and takes nothing that is not exactly what was agreed.
+
+Bytes and times go in, frames and decisions come out; sockets are the transport's.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple, Protocol, get_type_hints, runtime_checkable
+
+from consilience.engines.peers.messages import Entry, Said, Version, as_count, as_version
+from consilience.engines.peers.roster import Member
+from consilience.engines.peers.wire import (
+    Assembler,
+    Bounds,
+    Expected,
+    Kind,
+    Refused,
+    Schema,
+    about,
+    by_owner,
+    chunks,
+    decoded,
+    encoded,
+    frame,
+    parsed,
+)
+from consilience.engines.peers.wire import Entry as Announced
+from consilience.engines.peers.wire.frames import Buffer
+from consilience.engines.peers.wire.messages import About
+from consilience.errors import InputError, brief
+
+PROTOCOL = 1
+LONGEST_REASON = 200  # characters that somebody says when it leaves
+
+
+class Agreed(NamedTuple):
+    """What both ends must agree on before beliefs flow: of what, under which roster, in which form.
+
+    several: whether messages hold the parts of several owners. bounds: of precisions. number_of: members by their IDs.
+    """
+
+    study: str
+    epoch: int
+    schema: Schema
+    form: str
+    several: bool
+    bounds: Bounds
+    most_bytes: int
+    rounds: int
+    number_of: Mapping[str, int]
+
+
+class Greeting(NamedTuple):
+    """What a peer says first; `clock` is its time of day, to see by how much clocks differ."""
+
+    protocol: int
+    version: str
+    study: str
+    epoch: int
+    incarnation: int
+    round: int
+    clock: float
+
+
+@runtime_checkable
+class Desk(Protocol):
+    """Where a peer's links report to. Called by the threads of a transport: it locks what it must."""
+
+    def agreed(self) -> Agreed:
+        """What must be agreed on, now."""
+        ...
+
+    def greeting(self) -> Greeting:
+        """What this peer says of itself."""
+        ...
+
+    def roster(self) -> str:
+        """The signed roster, as it is offered."""
+        ...
+
+    def offered(self, text: str, by: Member) -> None:
+        """Somebody offers a newer roster; refused by InputError."""
+        ...
+
+    def greeted(self, by: Member, greeting: Greeting) -> None:
+        """A neighbour is there, and may take part."""
+        ...
+
+    def arrived(self, by: Member, said: Said) -> None:
+        """A message."""
+        ...
+
+    def held(self) -> Mapping[int, Version]:
+        """The versions that are here."""
+        ...
+
+    def receipt(self, by: Member, number: int, held: Mapping[int, Version]) -> None:
+        """A neighbour has received the message of a round, and has these versions."""
+        ...
+
+    def parted(self, by: Member, why: str, goodbye: bool) -> None:
+        """A neighbour says goodbye, or the connection is gone without a word."""
+        ...
+
+    def genuine(self, entry: Entry) -> bool:
+        """Whether what is passed on is signed by its owner."""
+        ...
+
+
+class Link:
+    """One end of a link. A message that has not begun to go when a newer one is there is never sent."""
+
+    def __init__(self, other: Member, own_id: str, desk: Desk) -> None:
+        self.other, self._own_id, self._desk = other, own_id, desk
+        self._changed = threading.Condition()
+        self._control: deque[bytes] = deque()
+        self._message: Callable[[], Iterator[bytes]] | None = None  # the newest; said again on every connection
+        self._unsent = False
+        self._going: Iterator[bytes] = iter(())
+        self._greeted = False
+        self._newest = (-1, -1)
+        self._assembler = Assembler(self._allowed)
+
+    def opened(self) -> None:
+        """Greet; everything begins anew."""
+        with self._changed:
+            self._control.clear()
+            self._going, self._greeted, self._unsent = iter(()), False, self._message is not None
+            self._newest = (-1, -1)  # what was said last may be said again
+            self._assembler.forget()
+            self._control.append(frame(Kind.HELLO, self._desk.greeting()._asdict()))
+            self._changed.notify_all()
+
+    def closed(self, why: str) -> None:
+        """The connection is gone."""
+        with self._changed:
+            self._greeted = False
+        self._desk.parted(self.other, why, False)
+
+    def say(self, said: Said, incarnation: int) -> None:
+        """Have a message sent, in the place of any that has not gone yet."""
+        agreed = self._desk.agreed()
+        expected = _expected(agreed, self._own_id)
+        parts = {entry.owner: entry for entry in said.entries}
+        names = {number: id for id, number in agreed.number_of.items()}
+
+        def frames() -> Iterator[bytes]:
+            if not agreed.several:
+                body = encoded(said.entries[0].arrays, agreed.schema, agreed.form)
+                return chunks(about(expected, incarnation, said.round, body), body)
+            announced = tuple(
+                Announced(names[owner], as_count(entry.version), entry.signature) for owner, entry in parts.items()
+            )
+            arrays = {
+                f"{names[owner]}/{name}": array
+                for owner, entry in parts.items()
+                for name, array in entry.arrays.items()
+            }
+            body = encoded(arrays, agreed.schema.of_each([each.owner for each in announced]), agreed.form)
+            return chunks(about(expected, incarnation, said.round, body, announced), body)
+
+        with self._changed:
+            self._message, self._unsent = frames, True
+            self._changed.notify_all()
+
+    def leave(self, why: str) -> None:
+        """Say goodbye."""
+        self._tell(Kind.GOODBYE, {"why": why[:LONGEST_REASON]})
+
+    def offer(self) -> None:
+        """Offer the roster that this peer has."""
+        self._tell(Kind.ROSTER, {}, self._desk.roster().encode())
+
+    def take(self, wait: float) -> bytes | None:
+        """The next frame to send: what is short first, then the message that is going, then the newest."""
+        with self._changed:
+            if not self._ready():
+                self._changed.wait(wait)
+            if self._control:
+                return self._control.popleft()
+            if (going := next(self._going, None)) is not None:
+                return going
+            if self._greeted and self._unsent and self._message is not None:
+                self._unsent, self._going = False, self._message()
+                return next(self._going, None)
+            return None
+
+    def receive(self, content: bytes) -> None:
+        """A frame has come; what is not as it must be is refused."""
+        kind, header, payload = parsed(content)
+        if kind == Kind.HELLO:
+            self._greet(header)
+        elif kind == Kind.ROSTER:
+            self._take_roster(bytes(payload))
+        elif kind == Kind.GOODBYE:
+            self._desk.parted(self.other, f"said goodbye: {brief(header.get('why', ''))}", True)
+        elif not self._greeted:
+            raise Refused("frame", "nothing is taken before a greeting")
+        elif kind == Kind.RECEIPT:
+            self._take_receipt(header)
+        elif (whole := self._assembler.add(header, payload)) is not None:
+            self._take(*whole)
+
+    def _ready(self) -> bool:
+        return bool(self._control) or (self._greeted and self._unsent)
+
+    def _tell(self, kind: Kind, header: Mapping[str, Any], payload: bytes = b"") -> None:
+        with self._changed:
+            self._control.append(frame(kind, header, payload))
+            self._changed.notify_all()
+
+    def _greet(self, header: dict[str, Any]) -> None:
+        kinds = get_type_hints(Greeting)
+        if set(header) != set(kinds) or not all(_is(header[name], kind) for name, kind in kinds.items()):
+            raise Refused("frame", f"a greeting must say {', '.join(kinds)}")
+        greeting, agreed = Greeting(**header), self._desk.agreed()
+        if greeting.protocol != PROTOCOL:
+            said = f"{self.other.name} speaks protocol {greeting.protocol} (version {brief(greeting.version)})"
+            raise Refused("version", f"{said}, this one {PROTOCOL}; one of the two must be updated")
+        if greeting.study != agreed.study:
+            raise Refused(
+                "study", f"{self.other.name} has another study, {greeting.study[:12]}, this one {agreed.study[:12]}"
+            )
+        with self._changed:
+            self._greeted = True
+            self._changed.notify_all()
+        if greeting.epoch < agreed.epoch:
+            self.offer()
+        self._receipt(0)
+        self._desk.greeted(self.other, greeting)
+
+    def _take_roster(self, text: bytes) -> None:
+        try:
+            self._desk.offered(text.decode(), self.other)
+        except UnicodeDecodeError:
+            raise Refused("epoch", "a roster must be text") from None
+        except InputError as error:
+            raise Refused("epoch", str(error)) from None
+
+    def _receipt(self, number: int) -> None:
+        names = {its: id for id, its in self._desk.agreed().number_of.items()}
+        held = {names[owner]: as_count(version) for owner, version in self._desk.held().items() if owner in names}
+        self._tell(Kind.RECEIPT, {"round": number, "held": held})
+
+    def _take_receipt(self, header: dict[str, Any]) -> None:
+        held = header.get("held")
+        if set(header) != {"round", "held"} or type(header["round"]) is not int or not isinstance(held, dict):
+            raise Refused("frame", "a receipt must say a round, and what is held")
+        number_of = self._desk.agreed().number_of
+        known = {
+            number_of[id]: as_version(count)
+            for id, count in held.items()
+            if id in number_of and type(count) is int and count >= 0
+        }
+        self._desk.receipt(self.other, header["round"], known)
+
+    def _allowed(self, announced: About) -> int:
+        agreed = self._desk.agreed()
+        expected = _expected(agreed, self.other.id)._replace(newest=self._newest)
+        if not 1 <= announced.round <= agreed.rounds:
+            raise Refused("frame", f"the study has {agreed.rounds} rounds, a message says it is of {announced.round}")
+        if len(announced.entries) > len(agreed.number_of):
+            raise Refused("schema", f"the parts of {len(announced.entries)} owners, there are {len(agreed.number_of)}")
+        expected.check(announced)
+        return announced.length
+
+    def _take(self, announced: About, body: Buffer) -> None:
+        """A whole message: every number of it is looked at before anybody computes with it."""
+        agreed = self._desk.agreed()
+        schema = _expected(agreed, self.other.id).check(announced)
+        arrays = decoded(body, schema, agreed.bounds, agreed.form)
+        version = announced.round, announced.incarnation
+        entries: tuple[Entry, ...] = (Entry(self.other.number, version, arrays),)
+        if agreed.several:
+            parts = by_owner(arrays)
+            entries = tuple(
+                Entry(agreed.number_of[each.owner], as_version(each.version), parts[each.owner], each.signature)
+                for each in announced.entries
+                if each.owner in agreed.number_of  # others have been removed, or are not known here yet
+            )
+            for entry in entries:
+                if not self._desk.genuine(entry):
+                    raise Refused("sender", f"the part of member {entry.owner} is not signed by its owner")
+        self._newest = announced.incarnation, announced.round
+        self._desk.arrived(self.other, Said(self.other.number, announced.round, entries, announced.epoch))
+        self._receipt(announced.round)
+
+
+def _expected(agreed: Agreed, sender: str) -> Expected:
+    return Expected(
+        agreed.study, agreed.epoch, sender, agreed.schema, agreed.form, (-1, -1), agreed.most_bytes, agreed.several
+    )
+
+
+def _is(value: Any, kind: Any) -> bool:
+    if kind is int:
+        return type(value) is int and value >= 0
+    if kind is float:
+        return type(value) in (int, float)
+    return isinstance(value, str) and len(value) <= LONGEST_REASON

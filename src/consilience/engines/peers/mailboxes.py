@@ -1,0 +1,262 @@
+"""How an inbox gets filled between hosts: what a peer keeps of what was said, under each consensus.
+
+An inbox is a weighted sum of messages, as in `simulate`; only here the messages are at hand one by one.
+
+- pooling: Σ_j W_ij b_j over the beliefs of this round; the weight of one that did not arrive returns to the own belief.
+- sites: Σ_j t_j over the newest site of everybody that has come here, passed on from peer to peer.
+- tracking: the own part of what was published, and of every neighbour what its counter has grown by since it was last
+  heard. A counter is the sum of all parts that its owner has given to each listener, so what is lost is only late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+
+from consilience.engines.peers.messages import Arrays, Entry, Said, Version
+
+
+class Kept(NamedTuple):
+    """What a checkpoint has of a mailbox: arrays by name, and what is known of them, as plain values."""
+
+    arrays: dict[str, np.ndarray]
+    known: dict[str, Any]
+
+
+class Filled(NamedTuple):
+    """An inbox, and of whom it was made: weights under pooling, else 1 for everybody who was heard; ages in rounds."""
+
+    pooled: Arrays
+    weights: Mapping[int, float]
+    ages: Mapping[int, int]
+
+
+@runtime_checkable
+class Mailbox(Protocol):
+    """What a peer keeps under a consensus."""
+
+    def kept(self) -> Kept:
+        """For a checkpoint."""
+        ...
+
+    def restore(self, kept: Kept) -> None:
+        """The opposite."""
+        ...
+
+    def publish(self, entry: Entry) -> None:
+        """Take what the own agent has published in this round."""
+        ...
+
+    def say(self, neighbour: int) -> tuple[Entry, ...]:
+        """What is to be sent to a neighbour now."""
+        ...
+
+    def held(self) -> dict[int, Version]:
+        """The versions that are here, for the neighbours to know."""
+        ...
+
+    def knows(self, neighbour: int, held: Mapping[int, Version]) -> None:
+        """A neighbour says which versions it has, so that nobody sends it those."""
+        ...
+
+    def filled(self, number: int, row: Mapping[int, float], messages: Iterable[Said]) -> Filled:
+        """The inbox of this round, from what has arrived for it; `row`: whom this peer hears with what weight."""
+        ...
+
+
+class Pooled:
+    """Beliefs of this round, or, of agents that do not wait, the newest of the last few own rounds."""
+
+    def __init__(self, me: int, staleness: int | None = None) -> None:
+        self._me, self._staleness = me, staleness
+        self._own: Entry | None = None
+        self._heard: dict[int, tuple[Said, int]] = {}  # with the own round in which it came
+
+    def kept(self) -> Kept:
+        """The own belief; what was heard of others is not waited for again."""
+        return _kept({} if self._own is None else {self._me: self._own})
+
+    def restore(self, kept: Kept) -> None:
+        """The own belief."""
+        self._own = _restored(kept).get(self._me)
+
+    def publish(self, entry: Entry) -> None:
+        """The own belief b_i."""
+        self._own = entry
+
+    def say(self, neighbour: int) -> tuple[Entry, ...]:
+        """The same to everybody."""
+        return () if self._own is None else (self._own,)
+
+    def held(self) -> dict[int, Version]:
+        """Nothing is passed on."""
+        return {}
+
+    def knows(self, neighbour: int, held: Mapping[int, Version]) -> None:
+        """Nothing is passed on."""
+
+    def filled(self, number: int, row: Mapping[int, float], messages: Iterable[Said]) -> Filled:
+        """Σ_j W_ij b_j; weight that did not arrive returns to the own belief."""
+        assert self._own is not None
+        for said in messages:
+            self._heard[said.sender] = said, number
+        used = {
+            sender: said
+            for sender, (said, came) in self._heard.items()
+            if sender in row and (said.round == number if self._staleness is None else number - came <= self._staleness)
+        }
+        beliefs = {sender: said.entries[0].arrays for sender, said in used.items()} | {self._me: self._own.arrays}
+        weights = {sender: row[sender] for sender in sorted(used)}
+        weights[self._me] = row[self._me] + sum(w for j, w in row.items() if j != self._me and j not in used)
+        ages = {sender: max(number - said.round, 0) for sender, said in used.items()} | {self._me: 0}
+        pooled = weighted_sum((weights[j], beliefs[j]) for j in weights)
+        return Filled(pooled, weights, ages)
+
+
+class Tabled:
+    """The newest site of everybody that has come here, at any distance."""
+
+    def __init__(self, me: int, table: Mapping[int, Entry] | None = None) -> None:
+        self._me = me
+        self.table: dict[int, Entry] = dict(table or {})
+        self._known: dict[int, dict[int, Version]] = {}  # what each neighbour has said that it holds
+
+    def kept(self) -> Kept:
+        """The table."""
+        return _kept(self.table)
+
+    def restore(self, kept: Kept) -> None:
+        """The table."""
+        self.table = _restored(kept)
+
+    def publish(self, entry: Entry) -> None:
+        """The own site t_i."""
+        self.table[entry.owner] = entry
+
+    def say(self, neighbour: int) -> tuple[Entry, ...]:
+        """The own site, and what is newer than what the neighbour is known to hold; of its own site it knows best."""
+        known = self._known.get(neighbour, {})
+        return tuple(
+            entry
+            for owner, entry in sorted(self.table.items())
+            if owner == self._me or (owner != neighbour and entry.version > known.get(owner, (0, 0)))
+        )
+
+    def held(self) -> dict[int, Version]:
+        """Of everybody the version that is here."""
+        return {owner: entry.version for owner, entry in self.table.items()}
+
+    def knows(self, neighbour: int, held: Mapping[int, Version]) -> None:
+        """Until it says something else: who lost what it had, says so."""
+        self._known[neighbour] = dict(held)
+
+    def filled(self, number: int, row: Mapping[int, float], messages: Iterable[Said]) -> Filled:
+        """Σ_j t_j over all that is here by now; the newest version of each wins."""
+        for said in messages:
+            for entry in said.entries:
+                held = self.table.get(entry.owner)
+                if entry.owner != self._me and (held is None or entry.version > held.version):
+                    self.table[entry.owner] = entry
+        ones = dict.fromkeys(sorted(self.table), 1.0)
+        ages = {owner: max(number - self.table[owner].version[0], 0) for owner in ones}
+        return Filled(weighted_sum((1.0, self.table[owner].arrays) for owner in ones), ones, ages)
+
+    def without(self, owners: Iterable[int]) -> None:
+        """Forget the sites of members that were removed."""
+        for owner in owners:
+            self.table.pop(owner, None)
+
+
+class Counted:
+    """Counters of running sums, in double precision: what everybody has given to each of its listeners so far."""
+
+    def __init__(self, me: int, listeners: int, epoch: int) -> None:
+        self._me, self.epoch = me, epoch
+        self._part = 1 / (1 + listeners)
+        self._given: Arrays = {}  # in this round
+        self.counter: Entry | None = None
+        self.taken: dict[int, Arrays] = {}  # of each neighbour's counter
+
+    def kept(self) -> Kept:
+        """The own counter, what was given last, and what has been taken of each neighbour's."""
+        if self.counter is None:
+            return _kept({}, epoch=self.epoch)
+        taken = {neighbour: Entry(neighbour, (0, 0), arrays) for neighbour, arrays in self.taken.items()}
+        given = Entry(-1, (0, 0), self._given)
+        return _kept({**taken, self._me: self.counter, -1: given}, epoch=self.epoch)
+
+    def restore(self, kept: Kept) -> None:
+        """The same, where it is of this epoch."""
+        if kept.known.get("epoch") != self.epoch:
+            return
+        entries = _restored(kept)
+        self.counter, given = entries.pop(self._me, None), entries.pop(-1, None)
+        self._given = {} if given is None else given.arrays
+        self.taken = {neighbour: entry.arrays for neighbour, entry in entries.items()}
+
+    def publish(self, entry: Entry) -> None:
+        """The own sums, of which everybody who listens, and the agent itself, gets an equal part."""
+        self._given = weighted_sum([(self._part, entry.arrays)])
+        before = [] if self.counter is None else [(1.0, self.counter.arrays)]
+        self.counter = entry._replace(arrays=weighted_sum([*before, (1.0, self._given)]))
+
+    def say(self, neighbour: int) -> tuple[Entry, ...]:
+        """The same to everybody."""
+        return () if self.counter is None else (self.counter,)
+
+    def held(self) -> dict[int, Version]:
+        """Nothing is passed on."""
+        return {}
+
+    def knows(self, neighbour: int, held: Mapping[int, Version]) -> None:
+        """Nothing is passed on."""
+
+    def filled(self, number: int, row: Mapping[int, float], messages: Iterable[Said]) -> Filled:
+        """The own part, and what the neighbours' counters have grown by."""
+        # Oldest first: the newest stays. Counters of another roster begin elsewhere.
+        newest = {said.sender: said for said in messages if said.sender in row and said.epoch == self.epoch}
+        grown: list[tuple[float, Arrays]] = [(1.0, self._given)]
+        for sender, said in newest.items():
+            counter = said.entries[0].arrays
+            grown.append((1.0, counter))
+            if sender in self.taken:
+                grown.append((-1.0, self.taken[sender]))
+            self.taken[sender] = counter
+        ones = dict.fromkeys([self._me, *sorted(newest)], 1.0)
+        ages = {self._me: 0} | {sender: max(number - said.round, 0) for sender, said in newest.items()}
+        return Filled(weighted_sum(grown), ones, ages)
+
+
+def _kept(entries: Mapping[int, Entry], **known: Any) -> Kept:
+    arrays = {
+        f"{owner} {name}": array for owner, entry in sorted(entries.items()) for name, array in entry.arrays.items()
+    }
+    versions = {str(owner): [*entry.version, entry.signature] for owner, entry in entries.items()}
+    return Kept(arrays, {"versions": versions, **known})
+
+
+def _restored(kept: Kept) -> dict[int, Entry]:
+    found: dict[int, dict[str, np.ndarray]] = {}
+    for name, array in kept.arrays.items():
+        owner, _, what = name.partition(" ")
+        found.setdefault(int(owner), {})[what] = array
+    return {
+        int(owner): Entry(int(owner), (number, incarnation), found[int(owner)], signature)
+        for owner, (number, incarnation, signature) in kept.known["versions"].items()
+    }
+
+
+def weighted_sum(parts: Iterable[tuple[float, Arrays]]) -> dict[str, np.ndarray]:
+    """Σ w · arrays, by name, in double precision.
+
+    >>> weighted_sum([(0.5, {"x": np.ones(2)}), (2.0, {"x": np.ones(2)})])["x"].tolist()
+    [2.5, 2.5]
+    """
+    total: dict[str, np.ndarray] = {}
+    for weight, arrays in parts:
+        for name, array in arrays.items():
+            added = weight * array.astype(np.float64)
+            total[name] = np.asarray(total[name] + added if name in total else added)
+    return total

@@ -1,0 +1,76 @@
+"""Messages in chunks, and whole again: one at a time a link, in order, with no more memory than was agreed to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from consilience.engines.peers.wire.frames import LONGEST_PAYLOAD, Buffer, Kind, Refused, canonical, frame
+from consilience.engines.peers.wire.messages import About
+
+
+def _further(about: About, at: int) -> dict[str, Any]:
+    """What a chunk that is not the first says: of which message it is, and from which byte on."""
+    return {"sha256": about.sha256, "at": at}
+
+
+def chunks(about: About, body: Buffer) -> Iterator[bytes]:
+    """The frames of a message: the first says what it is about, the others where they go on."""
+    whole = memoryview(body)
+    yield frame(Kind.BELIEF, about.header(), whole[:LONGEST_PAYLOAD])
+    for at in range(LONGEST_PAYLOAD, len(whole), LONGEST_PAYLOAD):
+        yield frame(Kind.BELIEF, _further(about, at), whole[at : at + LONGEST_PAYLOAD])
+
+
+class Assembler:
+    """The messages of a link, from their frames.
+
+    `allowed(about)` is asked when a message begins, before any memory is taken: it refuses it, or gives the one length
+    that it must have. A new message takes the place of one that was never finished; what is refused is forgotten.
+    """
+
+    def __init__(self, allowed: Callable[[About], int]) -> None:
+        self._allowed = allowed
+        self.forget()
+
+    def forget(self) -> None:
+        """Drop what is not finished, as when a connection ends."""
+        self._about: About | None = None
+        self._body = memoryview(b"")
+        self._filled = 0
+        self._hash: Any = None
+
+    def add(self, header: dict[str, Any], payload: Buffer) -> tuple[About, memoryview] | None:
+        """The message that this chunk completes, if it does."""
+        try:
+            return self._add(header, payload)
+        except Refused:
+            self.forget()
+            raise
+
+    def _add(self, header: dict[str, Any], payload: Buffer) -> tuple[About, memoryview] | None:
+        if header.keys() != {"sha256", "at"}:
+            self.forget()
+            about = About.read(header)
+            if (length := self._allowed(about)) != about.length:
+                raise Refused("length", f"must have {length} bytes, {about.length} were announced")
+            self._about, self._hash = about, about.begun()
+            self._body = np.empty(length, np.uint8).data
+        elif self._about is None or canonical(header) != canonical(_further(self._about, self._filled)):
+            raise Refused("frame", "a chunk does not go on where the last one ended")
+        about = self._about
+        end = self._filled + len(payload)
+        if len(payload) != min(LONGEST_PAYLOAD, about.length - self._filled):
+            raise Refused("length", f"a chunk from byte {self._filled} to {end} of a message of {about.length}")
+        self._body[self._filled : end] = payload
+        self._hash.update(payload)
+        self._filled = end
+        if end < about.length:
+            return None
+        body, found = self._body, self._hash.hexdigest()
+        self.forget()
+        if found != about.sha256:
+            raise Refused("hash", f"the message of round {about.round} has not the checksum that was announced")
+        return about, body

@@ -1,0 +1,149 @@
+"""A peer from its home: its key, the study that it joined, its own file; others see its beliefs and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from consilience.described.settings import to_toml
+from consilience.errors import InputError, printable
+from consilience.experiments.learn.agreed import described_by
+from consilience.experiments.learn.description import Config
+from consilience.experiments.learn.one import Share, share_of
+from consilience.files.strict_json import strict_json
+from consilience.files.whole import write_atomically
+from consilience.learning.fit import Fit
+from consilience.runs import folder as files
+from consilience.runs.provenance import provenance
+
+BUNDLE, RUN, JOINED = "study.bundle", "run", "joined.json"
+ARM = "together"
+
+
+class Peer:
+    """One agent of a study, on this host. `Peer.join` has everything checked and written down; `run` learns.
+
+    The folder `run` in its home is a run's folder with one agent: `Fit`, `predict`, `export`, `report` read it.
+    """
+
+    def __init__(self, home: Path, told: Callable[..., None] | None = None, listen: str | None = None) -> None:
+        from consilience import __version__
+        from consilience.engines.peers import identity
+        from consilience.engines.peers.bundle import Bundle
+        from consilience.engines.peers.keeping import Keeper
+        from consilience.engines.peers.node import Node, nobody
+        from consilience.engines.peers.player import ArmPlayer
+        from consilience.engines.peers.roster import Roster
+        from consilience.engines.peers.transport.grpc import GrpcTransport, Own
+
+        self.home = home
+        own = identity.load(home)
+        if not (home / BUNDLE).is_file():
+            raise InputError(f"home: '{printable(str(home))}' has joined no study; `consilience peer join` does that")
+        bundle = Bundle.read(home / BUNDLE)
+        self.config = _joined(home)
+        double = self.config.precision == "float64"
+        shares: dict[int, Share] = {}
+
+        def make(roster: Roster) -> ArmPlayer:
+            member = roster.member(own.id)
+            assert member is not None
+            agents = max(roster.numbers) + 1
+            with jax.enable_x64(double):
+                if agents not in shares:
+                    shares[agents] = _share(self.config, bundle, member.number, agents)
+                arm = shares[agents].arm(len(roster.members))
+            return ArmPlayer(arm, member.number, self.config.seed, double)
+
+        keeper = Keeper(home / RUN, ARM, bundle.study.hash)
+        address = own.card.address if listen is None else listen
+        self.transport = GrpcTransport(Own(own.private_pem(), own.certificate, own.id), address)
+        self.node = Node(
+            own,
+            bundle,
+            make,
+            self.config.consensus.kind,
+            keeper,
+            self.transport,
+            __version__,
+            told or nobody,
+            self.config.record_every,
+            lambda newer: newer.write(home / BUNDLE),
+        )
+
+    @classmethod
+    def join(cls, home: Path, bundle_file: Path, data: Path) -> int:
+        """Take a study's bundle into a home and check the own data against it; nothing is sent to anybody.
+
+        Tells how many rows there are to learn from.
+        """
+        from consilience.engines.peers import identity
+        from consilience.engines.peers.bundle import Bundle
+
+        own = identity.load(home)
+        bundle = Bundle.read(bundle_file)
+        member = bundle.roster.member(own.id)
+        if member is None:
+            gone = bundle.roster.tombstone(own.id)
+            said = f"was removed in epoch {gone.epoch}" if gone else "is not in its roster; send the steward your card"
+            raise InputError(f"bundle '{printable(str(bundle_file))}': {own.name} {said}")
+        if (home / BUNDLE).exists() and Bundle.read(home / BUNDLE).study.hash != bundle.study.hash:
+            raise InputError(f"home: '{printable(str(home))}' has joined another study; take a home for each")
+        config = described_by(
+            bundle.study.task,
+            shares={"kind": "files", "files": {own.name: str(data.absolute())}},
+            network={"kind": "ring", "agents": 1},
+            rounds=bundle.study.policy.rounds,
+        )
+        with jax.enable_x64(config.precision == "float64"):
+            share = _share(config, bundle, member.number, max(bundle.roster.numbers) + 1)
+        home_run = home / RUN
+        home_run.mkdir(exist_ok=True)
+        if not (home_run / files.CONFIG).exists():
+            files.write_shares(home_run, share.kept)
+            files.note(home_run, status="joined", seeds=config.seeds(), peer=own.name, **provenance(None))
+            files.write(home_run, files.CONFIG, to_toml(config).encode())
+        write_atomically(home / JOINED, strict_json({"data": str(data.absolute())}).encode())
+        bundle.write(home / BUNDLE)
+        rows: int = share.kept["rows"][0]
+        return rows
+
+    def run(self) -> Fit:
+        """Learn to the last round, or until `stop` is called; what was learnt."""
+        from consilience.runs.folder import locked
+
+        with locked(self.home / RUN):
+            files.note(self.home / RUN, status="running")
+            ending = "stopped"
+            try:
+                self.node.run()
+                ending = "finished" if self.node.round >= self.node.life.rounds else "stopped"
+            finally:
+                files.note(self.home / RUN, status=ending)
+        return Fit(self.home / RUN)
+
+    async def run_async(self) -> Fit:
+        """The same beside whatever else a program does."""
+        return await asyncio.to_thread(self.run)
+
+    def stop(self, why: str = "was stopped") -> None:
+        """Finish the step, save, say goodbye."""
+        self.node.stop(why)
+
+
+def _joined(home: Path) -> Config:
+    from consilience import experiments
+    from consilience.runs.run import opened
+
+    found = experiments.lying_in(opened(home / RUN), home / RUN)
+    assert isinstance(found, Config)
+    return found
+
+
+def _share(config: Config, bundle: Any, number: int, agents: int) -> Share:
+    study = bundle.study
+    return share_of(study.task, config, number, agents, study.labels, study.input_shape)

@@ -1,0 +1,192 @@
+"""Two ends of a link: what is agreed flows, and nothing else does."""
+
+import numpy as np
+import pytest
+
+from consilience.engines.peers.link import PROTOCOL, Agreed, Greeting, Link
+from consilience.engines.peers.messages import Entry, Said
+from consilience.engines.peers.roster import Member
+from consilience.engines.peers.transport.memory import Faults, Net
+from consilience.engines.peers.wire import Bounds, Kind, Refused, Schema, frame
+from consilience.errors import InputError
+
+STUDY = "5" * 64
+SITE = {"precision": np.array([2.0, 0.0]), "precision_mean": np.array([1.0, -1.0])}
+MEMBERS = [Member(number, name, str(number) * 64, "", "there:1") for number, name in enumerate(("a", "b", "c"))]
+
+
+class Reception:
+    """Notes what a link reports."""
+
+    def __init__(self, me, several=False, study=STUDY, epoch=3, protocol=PROTOCOL, least=0.0):
+        self.me, self.protocol, self.notes, self.said, self.rosters = MEMBERS[me], protocol, [], [], []
+        numbers = {member.id: member.number for member in MEMBERS}
+        self.now = Agreed(study, epoch, Schema.of(SITE), "exact", several, Bounds(least, 10.0), 1 << 20, 99, numbers)
+
+    def agreed(self):
+        return self.now
+
+    def greeting(self):
+        return Greeting(self.protocol, "1.0", self.now.study, self.now.epoch, 1, 0, 0.0)
+
+    def roster(self):
+        return f"roster {self.now.epoch}"
+
+    def offered(self, text, by):
+        if text == "roster 0":
+            raise InputError("the roster is older")
+        self.rosters.append((text, by.name))
+
+    def greeted(self, by, greeting):
+        self.notes.append(("greeted", by.name))
+
+    def arrived(self, by, said):
+        self.said.append(said)
+
+    def held(self):
+        return {self.me.number: (4, 1)}
+
+    def receipt(self, by, number, held):
+        self.notes.append(("receipt", by.name, number, dict(held)))
+
+    def parted(self, by, why, goodbye):
+        self.notes.append(("parted", by.name, why))
+
+    def genuine(self, entry):
+        return entry.signature == f"by {entry.owner}"
+
+
+def linked(one, other, faults=None, seed=0):
+    """Two ends over a net in memory."""
+    net = Net(seed, faults or Faults())
+    ends = Link(other.me, one.me.id, one), Link(one.me, other.me.id, other)
+    for desk, its, end in ((one, other, ends[0]), (other, one, ends[1])):
+        transport = net.transport(desk.me.id)
+        transport.admit({member.id: member for member in MEMBERS}, {its.me.id: end})
+        transport.start()
+    return net, *ends
+
+
+def stepped(net, steps=30):
+    for _ in range(steps):
+        net.step()
+
+
+def site_of(owner, number=1, **changed):
+    return Entry(owner, (number, 1), {**SITE, **changed}, f"by {owner}")
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_a_message_arrives_as_it_was_said_and_is_confirmed(several):
+    one, other = Reception(0, several), Reception(1, several)
+    net, left, right = linked(one, other)
+    entries = (site_of(0, 7), site_of(2, 5)) if several else (site_of(0, 7),)
+    left.say(Said(0, 7, entries), incarnation=1)
+    stepped(net)
+    (said,) = other.said
+    assert (said.sender, said.round, said.epoch) == (0, 7, 3)
+    assert [(entry.owner, entry.version) for entry in said.entries] == [
+        (entry.owner, entry.version) for entry in entries
+    ]
+    np.testing.assert_array_equal(said.entries[-1].arrays["precision_mean"], SITE["precision_mean"])
+    assert ("receipt", "b", 7, {1: (4, 1)}) in one.notes
+    assert right.other.name == "a"
+
+
+def test_of_two_messages_that_have_not_gone_the_newer_goes():
+    one, other = Reception(0), Reception(1)
+    net, left, _ = linked(one, other)
+    for number in (1, 2, 3):
+        left.say(Said(0, number, (site_of(0, number),)), incarnation=1)
+    stepped(net)
+    assert [said.round for said in other.said] == [3]
+
+
+def test_the_newest_message_is_said_again_on_a_new_connection():
+    one, other = Reception(0), Reception(1)
+    net, left, _ = linked(one, other)
+    left.say(Said(0, 1, (site_of(0),)), incarnation=1)
+    stepped(net)
+    net.cut(one.me.id, other.me.id)
+    net.heal(one.me.id, other.me.id)
+    stepped(net)
+    assert [said.round for said in other.said] == [1, 1]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_faults_lose_messages_and_never_change_them(seed):
+    one, other = Reception(0), Reception(1)
+    net, left, _ = linked(one, other, Faults(loss=0.2, repeat=0.2, delay=3, reorder=True), seed)
+    for number in range(1, 15):
+        left.say(Said(0, number, (site_of(0, number, precision=np.full(2, number / 2)),)), incarnation=1)
+        stepped(net, 12)
+    for said in other.said:
+        np.testing.assert_array_equal(said.entries[0].arrays["precision"], np.full(2, said.round / 2))
+
+
+@pytest.mark.parametrize(
+    ("theirs", "line"),
+    [({"study": "6" * 64}, "another study"), ({"protocol": 99}, "speaks protocol 99")],
+)
+def test_nothing_flows_between_peers_that_do_not_agree(theirs, line):
+    one, other = Reception(0), Reception(1, **theirs)
+    net, left, right = linked(one, other)
+    left.say(Said(0, 1, (site_of(0),)), incarnation=1)
+    right.say(Said(1, 1, (site_of(1),)), incarnation=1)
+    stepped(net)
+    assert not one.said
+    assert not other.said
+    assert any(line in str(note) for note in one.notes), one.notes
+
+
+def test_what_is_passed_on_must_be_signed_by_its_owner():
+    one, other = Reception(0, several=True), Reception(1, several=True)
+    net, left, _ = linked(one, other)
+    left.say(Said(0, 1, (site_of(0), site_of(2)._replace(signature="by 0"))), incarnation=1)
+    stepped(net)
+    assert not other.said
+    assert any("not signed by its owner" in str(note) for note in other.notes)
+
+
+@pytest.mark.parametrize("array", [np.array([np.nan, 1.0]), np.array([-1.0, 1.0]), np.array([11.0, 1.0])])
+def test_numbers_that_cannot_be_are_refused(array):
+    one, other = Reception(0), Reception(1)
+    net, left, _ = linked(one, other)
+    left.say(Said(0, 1, (site_of(0, precision=array),)), incarnation=1)
+    stepped(net)
+    assert not other.said
+
+
+def test_a_goodbye_is_heard():
+    one, other = Reception(0), Reception(1)
+    net, left, _ = linked(one, other)
+    stepped(net)
+    left.leave("done")
+    stepped(net)
+    assert ("parted", "a", "said goodbye: 'done'") in other.notes
+
+
+def test_who_has_the_older_roster_is_offered_the_newer():
+    one, other = Reception(0, epoch=4), Reception(1, epoch=3)
+    net, *_ = linked(one, other)
+    stepped(net)
+    assert other.rosters == [("roster 4", "a")]
+    assert not one.rosters
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        frame(Kind.RECEIPT, {"round": 1, "held": {}}),  # before a greeting
+        frame(Kind.HELLO, {}),
+        frame(Kind.HELLO, {**Greeting(PROTOCOL, "1", STUDY, 3, 1, 0, 0.0)._asdict(), "round": -1}),
+        frame(Kind.ROSTER, {}, b"roster 0"),
+        frame(Kind.ROSTER, {}, b"\xff"),
+        b"",
+    ],
+)
+def test_frames_out_of_place_are_refused(content):
+    end = Link(MEMBERS[1], MEMBERS[0].id, Reception(0))
+    end.opened()
+    with pytest.raises(Refused):
+        end.receive(content)

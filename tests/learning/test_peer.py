@@ -1,0 +1,118 @@
+"""Peers over gRPC with mutual TLS, each with its own file, learn what `simulate` does with all files in one place."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import consilience as cs
+from consilience.described.settings import validate
+from consilience.engines.peers import identity
+from consilience.engines.peers.steward import Stewardship
+from consilience.engines.peers.study import Study
+from consilience.engines.peers.transport.ports import free_port
+from consilience.errors import InputError
+from consilience.experiments.learn.agreed import agreed
+from consilience.experiments.learn.description import Config
+from consilience.learning.peer import Peer
+from consilience.runs import run
+
+NAMES, ROUNDS = ("north", "south", "west"), 3
+COLUMNS = {f"x{k}": {"kind": "number"} for k in range(3)} | {"out": {"kind": "label", "levels": ["no", "yes"]}}
+RULES = {
+    "pooling": {"learner": {"kind": "variational"}, "consensus": {"kind": "pooling"}},
+    "sites": {"learner": {"kind": "natural"}, "consensus": {"kind": "sites"}},
+    "tracking": {"learner": {"kind": "laplace"}, "consensus": {"kind": "tracking"}},
+}
+
+
+def made(folder, rule):
+    """Three homes with a file each, and a study of them on a ring, which all have joined."""
+    rng = np.random.default_rng(0)
+    files = {}
+    for name, rows in zip(NAMES, (5, 40, 17), strict=True):
+        x = rng.normal(size=(rows, 3)).round(3)
+        y = np.where(rng.random(rows) < 1 / (1 + np.exp(-x @ [1, -2, 0.5])), "yes", "no")
+        files[name] = folder / f"{name}.csv"
+        lines = [",".join(map(str, row)) + f",{label}" for row, label in zip(x, y, strict=True)]
+        files[name].write_text("\n".join(["x0,x1,x2,out", *lines]) + "\n")
+    described = {"precision": "float64", "record_every": 1, "columns": COLUMNS, "model": {"kind": "mlp", "hidden": []}}
+    task, _ = agreed({"experiment": "learn", **described, **RULES[rule]})
+    study = Study.of({"name": "trial", "task": task, "policy": {"rounds": ROUNDS, "patience": 120.0}})
+    homes = [identity.create(folder / name, name, f"127.0.0.1:{free_port()}") for name in NAMES]
+    bundle = Stewardship.begin(folder / "steward", study, "steward").add([home.card for home in homes])
+    bundle = bundle.link(["ring"]).sign()
+    bundle.write(folder / "study.bundle")
+    for name in NAMES:
+        Peer.join(folder / name, folder / "study.bundle", files[name])
+    return bundle, files, task
+
+
+def lived(folder):
+    """Everybody's life to the last round, each in a thread of its own."""
+    peers = [Peer(folder / name) for name in NAMES]
+    threads = [threading.Thread(target=peer.run) for peer in peers]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(300)
+    assert not any(thread.is_alive() for thread in threads)
+    return peers
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_peers_are_agents_of_a_simulation(tmp_path, rule):
+    bundle, files, task = made(tmp_path, rule)
+    peers = lived(tmp_path)
+    W = bundle.roster.weights().W.toarray().tolist()
+    shares = {"kind": "files", "files": {name: str(file) for name, file in files.items()}}
+    network = {"kind": "matrix", "W": W}
+    values = {**task, "experiment": "learn", "rounds": ROUNDS, "shares": shares, "network": network}
+    folder = run.begin(validate(Config, values), tmp_path / "simulated")
+    run.carry_on(folder)
+    simulated = cs.load(folder)
+    for number, peer in enumerate(peers):
+        fit = cs.load(peer.home / "run")
+        assert fit.agents == (NAMES[number],)
+        for theirs, own in zip(simulated.flat_belief(number), fit.flat_belief(0), strict=True):
+            np.testing.assert_allclose(own, theirs, rtol=1e-9, atol=1e-9 * np.abs(theirs).max())
+        held_out = simulated.record.select("together", "pooled_held_out_nll")[:, number]
+        np.testing.assert_allclose(fit.record.select("together", "pooled_held_out_nll")[:, 0], held_out, rtol=1e-9)
+        heard = (peer.home / "run" / "heard.csv").read_text().splitlines()
+        assert len(heard) == 1 + ROUNDS * 3  # nobody was missed
+        assert fit.predict(np.zeros((2, 3))).probabilities.shape == (2, 2)
+
+
+def test_a_peer_that_was_stopped_carries_on(tmp_path):
+    """It says goodbye, and is not waited for; when it is started again it plays what is left, alone if it must."""
+    made(tmp_path, "sites")
+    peers = [Peer(tmp_path / name) for name in NAMES[1:]]
+    stopped = Peer(tmp_path / "north", told=lambda what, **facts: what == "round" and stopped.stop())
+    threads = [threading.Thread(target=peer.run) for peer in (stopped, *peers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(300)
+    assert [peer.node.round for peer in (stopped, *peers)] == [1, ROUNDS, ROUNDS]
+    again = Peer(tmp_path / "north")
+    assert again.node.life.incarnation == 2
+    again.node.life.waiting.patience = again.node.life.waiting.patience._replace(round=0.5, gather=0.5)
+    fit = again.run()
+    assert fit.record.rounds("together").tolist() == [1, 2, 3]
+    sites = again.node.life.mailbox.held()
+    assert set(sites) == {0, 1, 2}  # what the others said is still there
+    with pytest.raises(InputError, match="another process"), run.locked(tmp_path / "north" / "run"):
+        Peer(tmp_path / "north").run()
+
+
+def test_what_does_not_fit_the_study_is_refused_before_anything_is_kept(tmp_path):
+    _, files, _ = made(tmp_path, "pooling")
+    stranger = identity.create(tmp_path / "east", "east", "")
+    assert stranger.name == "east"
+    with pytest.raises(InputError, match="east is not in its roster"):
+        Peer.join(tmp_path / "east", tmp_path / "study.bundle", files["north"])
+    files["north"].write_text("x0,x1,x2,out\n1,2,3,perhaps\n")
+    with pytest.raises(InputError, match=r"north\.csv.*out"):
+        Peer.join(tmp_path / "north", tmp_path / "study.bundle", files["north"])
+    with pytest.raises(InputError, match="has joined no study"):
+        Peer(tmp_path / "east")
