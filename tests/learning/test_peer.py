@@ -7,10 +7,11 @@ import pytest
 
 import consilience as cs
 from consilience.described.settings import validate
-from consilience.engines.peers import identity
+from consilience.engines.peers import identity, node
 from consilience.engines.peers.steward import Stewardship
 from consilience.engines.peers.study import Study
 from consilience.engines.peers.transport.ports import free_port
+from consilience.engines.peers.waiting import Patience
 from consilience.errors import InputError
 from consilience.experiments.learn.agreed import agreed
 from consilience.experiments.learn.description import Config
@@ -83,7 +84,7 @@ def test_peers_are_agents_of_a_simulation(tmp_path, rule):
         assert fit.predict(np.zeros((2, 3))).probabilities.shape == (2, 2)
 
 
-def test_a_peer_that_was_stopped_carries_on(tmp_path):
+def test_a_peer_that_was_stopped_carries_on(tmp_path, monkeypatch):
     """It says goodbye, and is not waited for; when it is started again it plays what is left, alone if it must."""
     made(tmp_path, "sites")
     peers = [Peer(tmp_path / name) for name in NAMES[1:]]
@@ -94,15 +95,17 @@ def test_a_peer_that_was_stopped_carries_on(tmp_path):
     for thread in threads:
         thread.join(300)
     assert [peer.node.round for peer in (stopped, *peers)] == [1, ROUNDS, ROUNDS]
+    monkeypatch.setattr(node, "Patience", lambda *study: Patience(*study)._replace(round=0.5, gather=0.5))
     again = Peer(tmp_path / "north")
-    assert again.node.life.incarnation == 2
-    again.node.life.waiting.patience = again.node.life.waiting.patience._replace(round=0.5, gather=0.5)
     fit = again.run()
+    assert again.node.life.incarnation == 2
     assert fit.record.rounds("together").tolist() == [1, 2, 3]
     sites = again.node.life.mailbox.held()
     assert set(sites) == {0, 1, 2}  # what the others said is still there
+    left = {file.name: file.read_bytes() for file in (tmp_path / "north" / "run").iterdir() if file.is_file()}
     with pytest.raises(InputError, match="another process"), run.locked(tmp_path / "north" / "run"):
         Peer(tmp_path / "north").run()
+    assert left == {file.name: file.read_bytes() for file in (tmp_path / "north" / "run").iterdir() if file.is_file()}
 
 
 def test_what_does_not_fit_the_study_is_refused_before_anything_is_kept(tmp_path):

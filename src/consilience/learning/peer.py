@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 
@@ -20,6 +20,9 @@ from consilience.learning.fit import Fit
 from consilience.runs import folder as files
 from consilience.runs.provenance import provenance
 
+if TYPE_CHECKING:
+    from consilience.engines.peers.node import Node
+
 BUNDLE, RUN, JOINED = "study.bundle", "run", "joined.json"
 ARM = "together"
 
@@ -27,12 +30,33 @@ ARM = "together"
 class Peer:
     """One agent of a study, on this host. `Peer.join` has everything checked and written down; `run` learns.
 
-    The folder `run` in its home is a run's folder with one agent: `Fit`, `predict`, `export`, `report` read it.
+    The folder `run` in its home is a run's folder with one agent: `Fit`, `predict`, `export`, `report` read it. It is
+    opened by `run` alone, while nobody else has it.
     """
 
     def __init__(self, home: Path, told: Callable[..., None] | None = None, listen: str | None = None) -> None:
-        from consilience import __version__
         from consilience.engines.peers import identity
+        from consilience.engines.peers.bundle import Bundle
+
+        self.home, self._told, self._listen = home, told, listen
+        self._own = identity.load(home)
+        if not (home / BUNDLE).is_file():
+            raise InputError(f"home: '{printable(str(home))}' has joined no study; `consilience peer join` does that")
+        Bundle.read(home / BUNDLE)  # refused here, where it is damaged
+        self.config = _joined(home)
+        self._node: Node | None = None
+        self._stopped = ""
+
+    @property
+    def node(self) -> Node:
+        """The life that is lived, or was; there is one as soon as it runs."""
+        if self._node is None:
+            raise InputError(f"peer: '{printable(str(self.home))}' has not been run")
+        return self._node
+
+    def _begun(self) -> Node:
+        """The life as the folder has it; whoever calls this holds the folder."""
+        from consilience import __version__
         from consilience.engines.peers.bundle import Bundle
         from consilience.engines.peers.keeping import Keeper
         from consilience.engines.peers.node import Node, nobody
@@ -40,12 +64,7 @@ class Peer:
         from consilience.engines.peers.roster import Roster
         from consilience.engines.peers.transport.grpc import GrpcTransport, Own
 
-        self.home = home
-        own = identity.load(home)
-        if not (home / BUNDLE).is_file():
-            raise InputError(f"home: '{printable(str(home))}' has joined no study; `consilience peer join` does that")
-        bundle = Bundle.read(home / BUNDLE)
-        self.config = _joined(home)
+        home, own, bundle = self.home, self._own, Bundle.read(self.home / BUNDLE)
         double = self.config.precision == "float64"
         shares: dict[int, Share] = {}
 
@@ -60,17 +79,16 @@ class Peer:
             return ArmPlayer(arm, member.number, self.config.seed, double)
 
         keeper = Keeper(home / RUN, ARM, bundle.study.hash)
-        address = own.card.address if listen is None else listen
-        self.transport = GrpcTransport(Own(own.private_pem(), own.certificate, own.id), address)
-        self.node = Node(
+        address = own.card.address if self._listen is None else self._listen
+        return Node(
             own,
             bundle,
             make,
             self.config.consensus.kind,
             keeper,
-            self.transport,
+            GrpcTransport(Own(own.private_pem(), own.certificate, own.id), address),
             __version__,
-            told or nobody,
+            self._told or nobody,
             self.config.record_every,
             lambda newer: newer.write(home / BUNDLE),
         )
@@ -117,11 +135,14 @@ class Peer:
         from consilience.runs.folder import locked
 
         with locked(self.home / RUN):
+            node = self._node = self._begun()
+            if self._stopped:
+                node.stop(self._stopped)
             files.note(self.home / RUN, status="running")
             ending = "stopped"
             try:
-                self.node.run()
-                ending = "finished" if self.node.round >= self.node.life.rounds else "stopped"
+                node.run()
+                ending = "finished" if node.round >= node.life.rounds else "stopped"
             finally:
                 files.note(self.home / RUN, status=ending)
         return Fit(self.home / RUN)
@@ -132,7 +153,9 @@ class Peer:
 
     def stop(self, why: str = "was stopped") -> None:
         """Finish the step, save, say goodbye."""
-        self.node.stop(why)
+        self._stopped = why
+        if self._node is not None:
+            self._node.stop(why)
 
 
 def _joined(home: Path) -> Config:

@@ -45,12 +45,12 @@ class Keeper:
         self.folder, self._arm, self._digest = folder, arm, digest
         self._record: RecordWriter | None = None
         self._heard: list[tuple[Any, ...]] = []
+        self._known, self._next_round = NOTHING, 1
 
     def load(self, shapes: Any) -> Standing | None:
         """Where it stood, from the last checkpoint; nothing where there is none. `shapes`: of a state."""
         file = files.latest_checkpoint(self.folder)
         if file is None:
-            self._open(NOTHING, 1)
             return None
         header = read_header(file)
         mail = {
@@ -65,10 +65,19 @@ class Keeper:
         found = jax.tree.unflatten(jax.tree.structure(like), list(arrays))
         progress = jax.tree.map(lambda x: np.asarray(x)[0, 0], found[self._arm])
         peer = position["peer"]
-        self._open(Extent(*position["record"]), position["round"] + (not peer["published"]))
+        self._known, self._next_round = Extent(*position["record"]), position["round"] + (not peer["published"])
         kept = Kept(found[MAIL], peer["mail"])
         where = Position(position["round"], peer["published"])
         return Standing(progress.state, named(progress.public), where, kept, peer["incarnation"])
+
+    def open(self) -> None:
+        """Go on writing from where it stood: what was recorded of later rounds goes, because they are played anew."""
+        self._record = RecordWriter(self.folder / files.RECORD, self._known)
+        file = self.folder / HEARD
+        if file.exists():
+            with file.open(newline="") as stream:
+                rows = list(csv.reader(stream))[1:]
+            self._heard = [tuple(row) for row in rows if int(row[0]) < self._next_round]
 
     def save(self, state: Any, public: Any, position: Position, mail: Kept, incarnation: int) -> None:
         """Where it stands now; the checkpoint before is kept."""
@@ -99,14 +108,6 @@ class Keeper:
         if self._record is not None:
             self._record.close()
             self._record = None
-
-    def _open(self, extent: Extent, next_round: int) -> None:
-        self._record = RecordWriter(self.folder / files.RECORD, extent)
-        file = self.folder / HEARD
-        if file.exists():
-            with file.open(newline="") as stream:
-                rows = list(csv.reader(stream))[1:]
-            self._heard = [tuple(row) for row in rows if int(row[0]) < next_round]
 
     def _write_heard(self) -> None:
         rows = [HEADER, *self._heard]

@@ -102,7 +102,14 @@ class Node:
 
     def run(self) -> None:
         """Live to the last round, or until asked to stop; then say goodbye."""
-        self._transport.start()
+        self._keeper.open()
+        try:
+            self._transport.start()
+            self._live()
+        finally:
+            self._keeper.close()
+
+    def _live(self) -> None:
         try:
             for wait in self.life.play():
                 with self._news:
@@ -114,7 +121,6 @@ class Node:
             for link in self.links.values():
                 link.leave(self._stopping or "all rounds are played")
             self._transport.stop()
-            self._keeper.close()
 
     def stop(self, why: str = "was stopped") -> None:
         """Ask it to finish the step, save and say goodbye."""
