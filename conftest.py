@@ -1,4 +1,4 @@
-"""Tests and doctests run in float64, on four devices, and share what they compile and what they draw."""
+"""Tests and doctests run in float64, on one device of four, and share what they compile and what they draw."""
 
 import ast
 import gc
@@ -70,6 +70,29 @@ Figure.savefig = _drawn_once
 def real_figures(monkeypatch):
     """Every picture is drawn."""
     monkeypatch.setattr(Figure, "savefig", _save)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_device():
+    """Simulations have one device: a program for several takes twice as long to compile, and gives the same numbers.
+
+    That it does is what the tests of engines show; they, and whoever asks for `all_devices`, have four.
+    """
+    from consilience.engines.simulate import placement
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(placement, "available", lambda: jax.devices()[:1])
+        yield
+
+
+@pytest.fixture(scope="module")
+def all_devices():
+    """Simulations have all four devices."""
+    from consilience.engines.simulate import placement
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(placement, "available", jax.devices)
+        yield
 
 
 @contextmanager

@@ -5,14 +5,15 @@ import signal
 from contextlib import contextmanager
 from pathlib import Path
 
+ONE_DEVICE = "--xla_force_host_platform_device_count=1"  # as many as a process of the tests has cores
 PROGRAMS = Path(__file__).parents[1] / ".pytest_cache" / "programs"
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def environment(**others: str) -> dict[str, str]:
-    """This one's, with compiled programs kept where tests keep theirs."""
-    kept = {"JAX_COMPILATION_CACHE_DIR": str(PROGRAMS), "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.2"}
-    return {**os.environ, **kept, **others}
+    """This one's, with compiled programs kept where tests keep theirs, and one device: others run beside it."""
+    kept = {"JAX_COMPILATION_CACHE_DIR": str(PROGRAMS), "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
+    return {**os.environ, "XLA_FLAGS": ONE_DEVICE, **kept, **others}
 
 
 def quickly(**others: str) -> dict[str, str]:

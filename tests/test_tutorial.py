@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from children import environment
 
 import consilience
 
@@ -33,18 +34,14 @@ def played(tmp_path_factory):
         f'#!/bin/sh\nexec "{sys.executable}" -c "from consilience.command.main import main; main()" "$@"\n'
     )
     (tools / "consilience").chmod(0o755)
-    environment = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"} | {
-        "PATH": f"{tools}:{os.environ['PATH']}",
-        "PYTHONPATH": str(Path(consilience.__file__).parent.parent),
-        "JAX_COMPILATION_CACHE_DIR": str(ROOT / ".pytest_cache" / "programs"),
-    }
+    known = environment(PATH=f"{tools}:{os.environ['PATH']}", PYTHONPATH=str(Path(consilience.__file__).parent.parent))
     shells = {"sh": ["sh", "-e", "-c"], "python": [sys.executable, "-c"]}
     printed = []
     for number, (language, text) in enumerate(BLOCKS):
         if language not in shells:
             continue
         done = subprocess.run(
-            [*shells[language], text], cwd=folder, env=environment, capture_output=True, text=True, check=False
+            [*shells[language], text], cwd=folder, env=known, capture_output=True, text=True, check=False
         )
         after = BLOCKS[number + 1] if number + 1 < len(BLOCKS) else Block("", "")
         if after.text.startswith("error:"):  # a text after a command is what it says

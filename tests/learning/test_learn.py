@@ -324,9 +324,9 @@ def test_one_device_or_four_learn_the_same(monkeypatch):
 
     assert len(jax.devices()) == 4
     more = {"precision": "float64", "learner": {"batch": 4}, "model": cs.mlp((3,), 2, hidden=())}
-    on_four = small(**more)
-    monkeypatch.setattr(run, "Simulation", lambda arm, seeds: Simulation(arm, seeds, jax.devices()[:1]))
     on_one = small(**more)
+    monkeypatch.setattr(run, "Simulation", partial(Simulation, devices=jax.devices()))
+    on_four = small(**more)
     for agent in range(5):
         one, four = (jax.tree.leaves(fit.flat_belief(agent)) for fit in (on_one, on_four))
         for ours, theirs in zip(one, four, strict=True):

@@ -102,7 +102,7 @@ def place(
     True
     """
     of_host: dict[int, list[Any]] = {}
-    for device in devices or jax.devices():
+    for device in devices or available():
         of_host.setdefault(device.process_index, []).append(device)
     its = cutting.relative(None if steps is None else work, agents)
     most = max(map(len, cutting.to_hosts(its, len(of_host)))) if cut else -(-agents // len(of_host))
@@ -114,6 +114,11 @@ def place(
     if cut:
         return Placement(mesh, *cutting.wrap_around(its, steps or 1, each, len(of_host)))
     return Placement(mesh, *cutting.dealt_out(its, len(chosen)))
+
+
+def available() -> list[Any]:
+    """The devices that there are: the cores of this host, or those of all hosts that have met."""
+    return list(jax.devices())
 
 
 def _aligned(x: np.ndarray, length: int) -> np.ndarray:
