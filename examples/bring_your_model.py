@@ -23,6 +23,6 @@ models = {
     "Equinox": eqx.nn.MLP(64, 10, width_size=32, depth=1, key=jax.random.key(0)),
 }
 for name, model in models.items():
-    fit = cs.learn(model, shares, cs.star(8), rounds=40, test=(x_test, y_test), progress=False)
+    fit = cs.learn(model, shares, cs.star(8), rounds=30, test=(x_test, y_test), progress=False)
     right = [(fit.predict(x_test, agent).prediction == y_test).mean() for agent in fit.agents]
     print(f"{name:>8}: {sum(right) / len(right):.1%} average accuracy on all ten digits")

@@ -18,7 +18,8 @@ def environment(**others: str) -> dict[str, str]:
 
 def quickly(**others: str) -> dict[str, str]:
     """The same for programs that play only a little: compiling takes longer than they do."""
-    return environment(JAX_DISABLE_MOST_OPTIMIZATIONS="1", **others)
+    flags = f"{others.pop('XLA_FLAGS', ONE_DEVICE)} --xla_cpu_use_fusion_emitters=false"
+    return environment(JAX_DISABLE_MOST_OPTIMIZATIONS="1", XLA_FLAGS=flags, **others)
 
 
 @contextmanager

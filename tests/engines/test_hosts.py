@@ -29,7 +29,7 @@ STAR = ["star-digits", *SMALL, "--rounds", "6", "--set", "record_every=2", "--se
 CHANGES = ["--set", "networks.cooperating.changes.down=1.5", "--set", "networks.cooperating.changes.seed=1"]
 CHURN = ["churn-digits", *SMALL, "--rounds", "4", *CHANGES]
 LIGHT = ["light.toml"]
-OWN = ["own.toml", "--rounds", "4", "--set", "record_every=2"]
+OWN = ["own.toml", "--rounds", "6", "--set", "record_every=3"]
 ROWS = {"north": 3, "east": 12, "south": 41, "west": 100}  # everybody makes as many steps as its own data has
 LAUNCHERS = {
     "slurm": lambda job, host: {
@@ -53,7 +53,7 @@ UNEVEN = """
 experiment = "learn"
 precision = "float64"
 shares = {kind = "files", files = {north = "north.csv", east = "east.csv", south = "south.csv", west = "west.csv"}}
-network = {kind = "ring", agents = 4}
+network = {kind = "ring", agents = 4, changes = {loss = 0.3, up = 10, down = 1.5, seed = 1}}
 learner = {batch = 8}
 [columns]
 a = {kind = "number"}
@@ -127,8 +127,13 @@ def assert_same_numbers(one: Path, other: Path, rtol: float = 1e-9) -> None:
 
 @pytest.mark.parametrize(
     ("words", "devices"),
-    [pytest.param(STAR, (2, 2), marks=SOAK), (CHURN, (1, 2)), (LIGHT, (1, 1)), (OWN, (2, 1))],
-    ids=["heavy", "changing", "light", "own"],  # a heavy run on two hosts is resumed on one below, too
+    [
+        pytest.param(STAR, (2, 2), marks=SOAK),
+        pytest.param(CHURN, (1, 2), marks=SOAK),
+        pytest.param(LIGHT, (1, 1), marks=SOAK),
+        (OWN, (2, 1)),
+    ],
+    ids=["heavy", "changing", "light", "own and changing"],  # a heavy run on two hosts is resumed on one below, too
 )
 def test_two_hosts_compute_what_one_device_does(words, devices, tmp_path):
     """Also where one of them has more cores than the other."""

@@ -82,18 +82,24 @@ def test_mse_from_sums_of_squares_is_the_mse():
     np.testing.assert_allclose(measured["mse"], direct, rtol=1e-12)
 
 
+@pytest.mark.soak
 def test_any_network_will_do(tmp_path):
     settings = ["network.kind=watts-strogatz", "network.agents=12", "rounds=60", "replicates=3", "record_every=20"]
     run.begin(load("linear-regression", settings), tmp_path / "run")
     assert run.carry_on(tmp_path / "run")["arms"]["cooperating"]["mse_over_central"] < 1.02
 
 
-@pytest.fixture(scope="module")
-def theorem(tmp_path_factory):
+SEVERAL = ("star", "directed-ring", "small-world")
+EVERY = (*SEVERAL, "complete", "grid")
+
+
+@pytest.fixture(scope="module", params=[SEVERAL, pytest.param(EVERY, marks=pytest.mark.soak)], ids=["several", "all"])
+def theorem(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs") / "theorem"
     settings = ["rounds=2000", "replicates=1000", "points=6", "epsilon=0.95", "delta=0.5"]
-    networks = ["networks.small-world.agents=9", "networks.directed-ring.agents=3"]
-    run.begin(load("theorem-1", settings + networks), folder)
+    config = load("theorem-1", [*settings, "networks.small-world.agents=9", "networks.directed-ring.agents=3"])
+    networks = {name: config.networks[name] for name in request.param}
+    run.begin(config.model_copy(update={"networks": networks}), folder)
     return run.carry_on(folder)
 
 

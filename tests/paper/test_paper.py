@@ -117,7 +117,7 @@ def test_the_corner_is_later_by_what_the_theory_says():
     expected = claims.predicted_rounds(30.0)
     held = [mean_log_ratio(grid(3, 3), np.eye(9)[place], [30, int(expected), int(expected) + 1]) for place in (4, 0)]
     assert held[1][1].mean() <= held[0][0].mean() <= held[1][2].mean()
-    assert claims.predicted_rounds(3000.0) / 3000 == pytest.approx(5 / 3, rel=0.01), "v of the middle over the corner's"
+    assert claims.predicted_rounds(500.0) / 500 == pytest.approx(5 / 3, rel=0.02), "v of the middle over the corner's"
 
 
 def all_runs():

@@ -1,0 +1,245 @@
+"""Every rule on four tasks: tuned alike on held-out training data, then three seeds on the test set.
+
+    python benchmarks/rules.py tune|play|table [--json] [--out runs/rules] [--tasks STAR-M,…] [--rules sites,…]
+        [--seeds 3]
+
+`tune` plays, for every rule, the same number of trials for the same rounds (`CHOICES`, `TRIAL_ROUNDS`) with one seed,
+judged by held-out training images, and keeps the best; AMB-F takes what was chosen on STAR-F. `play` plays what was
+chosen with three seeds and judges it by the test set. What is finished is not played again and what was stopped is
+carried on; what runs tell is gathered in OUT/tuned.json and OUT/played.json, from which `table` makes the table.
+All numbers are of what an agent predicts with: what it has pooled (q).
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from consilience.files.strict_json import strict_json
+from consilience.files.whole import write_atomically
+
+HELD_OUT, TRIAL_ROUNDS = 10_000, 30
+SEEDS = 3
+
+
+class Compared(NamedTuple):
+    """A task: an experiment with settings, for so many rounds, and an accuracy to be reached."""
+
+    experiment: str
+    rounds: int
+    target: float | None = None
+    settings: tuple[str, ...] = ()
+    tuned_like: str | None = None
+    held_out: int = HELD_OUT
+
+
+TASKS = {
+    "STAR-M": Compared("star-mnist", 150, 0.975, ("networks.cooperating.trust=0.5",)),
+    "STAR-F": Compared("star-fmnist", 150, 0.87, ("networks.cooperating.trust=0.7",)),
+    "AMB-F": Compared("ambiguous-fmnist", 150, tuned_like="STAR-F"),
+    "SKEW-F": Compared("skewed-fmnist", 50),
+}
+# Six trials for everybody: three step sizes, and two values of what else matters most to the rule.
+STEPS = ("learner.learning_rate", (0.02, 0.05, 0.1))
+ADAM = ("learner.learning_rate", (0.0005, 0.001, 0.002))
+CHOICES: dict[str, tuple[tuple[str, tuple[Any, ...]], tuple[str, tuple[Any, ...]]]] = {
+    "paper": (ADAM, ("learner.kl_weight", (0.1, 1.0))),
+    "natural": (STEPS, ("learner.prior_sd", (0.05, 0.2))),
+    "sites": (STEPS, ("learner.temperature", (0.01, 0.1))),
+    "tracking": (STEPS, ("consensus.damping", (0.1, 0.3))),
+    "fedavg": (STEPS, ("learner.momentum", (0.9, 0.0))),
+    "fedprox": (STEPS, ("learner.proximal", (0.01, 0.1))),
+    "gossip": (STEPS, ("learner.momentum", (0.9, 0.0))),
+    "gradient-tracking": (STEPS, ("learner.decay", (0.99, 0.97))),
+    "central": (ADAM, ("learner.kl_weight", (0.1, 1.0))),
+    "alone": (ADAM, ("learner.kl_weight", (0.1, 1.0))),
+}
+QUICK = ("learner.estimator=weights",)  # for the paper's learner: half the time of drawing outputs
+CLOSELY = [1, 2, 3, 5, 7, 15, 25, 35, 45]
+
+
+def settings_of(rule: str, chosen: Mapping[str, Any]) -> list[str]:
+    """Of a run by a rule: its constants, and the estimator that all of the paper's kind share."""
+    quick = QUICK if rule in ("paper", "central", "alone") else ()
+    return [*quick, *(f"{name}={value}" for name, value in chosen.items())]
+
+
+def trials(rule: str) -> Iterator[dict[str, Any]]:
+    """All settings that are tried for a rule."""
+    (rate, rates), (other, others) = CHOICES[rule]
+    for one, two in itertools.product(rates, others):
+        yield {rate: one, other: two}
+
+
+def told_by(folder: Path, experiment: str, rule: str, settings: list[str]) -> dict[str, Any]:
+    """Play a run, or what is left of it; its first arm at the end, and how it got there."""
+    from consilience.experiments import load
+    from consilience.runs import run
+    from consilience.runs.folder import facts
+
+    if not folder.exists():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        run.begin(load(experiment, settings, rule), folder)
+    summary = run.carry_on(folder)
+    _, record = run.recorded(folder)
+    arm = record.arms()[0]
+    return {
+        "end": summary["arms"][arm],
+        "rounds": record.rounds(arm).tolist(),
+        "pooled_accuracy": record.each(arm, "pooled_accuracy").mean(axis=(1, 2)).round(6).tolist(),
+        "hours": facts(folder).get("hours"),
+    }
+
+
+class Kept:
+    """What runs told, in a file: by task, rule and whatever tells their runs apart."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.rows: list[dict[str, Any]] = json.loads(file.read_text()) if file.exists() else []
+
+    def find(self, **what: Any) -> list[dict[str, Any]]:
+        """The rows of this task, rule, …"""
+        return [row for row in self.rows if all(row[name] == value for name, value in what.items())]
+
+    def add(self, **row: Any) -> None:
+        """One more, written down at once."""
+        self.rows.append(row)
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(self.file, f"{strict_json(self.rows, indent=1)}\n".encode())
+
+
+def tune(options: argparse.Namespace) -> None:
+    """Every trial of every rule, on held-out training images."""
+    kept = Kept(options.out / "tuned.json")
+    for name, rule in itertools.product(options.tasks, options.rules):
+        task = TASKS[name]
+        if task.tuned_like is not None:
+            continue
+        rounds = min(TRIAL_ROUNDS, task.rounds)
+        common = [f"rounds={rounds}", f"record_every={rounds}", "record_also=[]", "told_over=1", "checkpoint_every=10"]
+        for number, chosen in enumerate(trials(rule)):
+            if kept.find(task=name, rule=rule, chosen=chosen):
+                continue
+            judged = [f"validation={task.held_out}", *common, *task.settings, *settings_of(rule, chosen)]
+            told = _told_or_failed(options.out / "tuning" / name / rule / str(number), task.experiment, rule, judged)
+            accuracy = None if told is None else told["end"]["pooled_accuracy"]
+            kept.add(task=name, rule=rule, chosen=chosen, accuracy=accuracy)
+            print(f"{name} {rule} {chosen}: {'failed' if accuracy is None else f'{accuracy:.2%}'}", flush=True)
+
+
+def _told_or_failed(folder: Path, experiment: str, rule: str, settings: list[str]) -> dict[str, Any] | None:
+    from consilience.runs.play import RunFailed
+
+    try:
+        return told_by(folder, experiment, rule, settings)
+    except RunFailed:  # beliefs that are no numbers any more: the worst there is
+        return None
+
+
+def chosen_for(tuned: Kept, name: str, rule: str) -> dict[str, Any]:
+    """The best of a rule's trials on a task, or on the one that it takes its settings from."""
+    rows = tuned.find(task=TASKS[name].tuned_like or name, rule=rule)
+    if len(rows) < len(list(trials(rule))):
+        raise SystemExit(f"{rule} has not been tuned on {name}; type: python benchmarks/rules.py tune")
+    best: dict[str, Any] = max(rows, key=lambda row: row["accuracy"] or 0.0)["chosen"]
+    return best
+
+
+def play(options: argparse.Namespace) -> None:
+    """What was chosen, with several seeds, on the test set."""
+    tuned, kept = Kept(options.out / "tuned.json"), Kept(options.out / "played.json")
+    for seed, name, rule in itertools.product(range(options.seeds), options.tasks, options.rules):
+        task = TASKS[name]
+        if kept.find(task=name, rule=rule, seed=seed):
+            continue
+        chosen = chosen_for(tuned, name, rule)
+        often = [] if "skewed" in task.experiment else ["record_every=10", f"record_also={CLOSELY}"]
+        settings = [f"rounds={task.rounds}", f"seed={seed}", *often, *task.settings, *settings_of(rule, chosen)]
+        told = told_by(options.out / "played" / name / rule / str(seed), task.experiment, rule, settings)
+        kept.add(task=name, rule=rule, seed=seed, chosen=chosen, **told)
+        print(f"{name} {rule} seed {seed}: {told['end']['pooled_accuracy']:.2%}", flush=True)
+
+
+def rounds_to(target: float, rounds: list[int], accuracy: list[float]) -> int | None:
+    """The first recorded round at which an accuracy is reached."""
+    return next((number for number, reached in zip(rounds, accuracy, strict=True) if reached >= target), None)
+
+
+COLUMNS = {
+    "average": "pooled_accuracy",
+    "centre": "pooled_center_accuracy",
+    "worst": "pooled_worst_accuracy",
+    "NLL": "pooled_nll",
+    "ECE": "pooled_ece",
+}
+
+
+def row_of(name: str, rule: str, runs: list[dict[str, Any]]) -> dict[str, Any]:
+    """Means and standard errors over seeds."""
+    told: dict[str, Any] = {"task": name, "rule": rule, "seeds": len(runs), "chosen": runs[0]["chosen"]}
+    for column, key in COLUMNS.items():
+        values = np.array([run["end"][key] for run in runs], float)
+        told[column] = float(values.mean())
+        told[f"{column}_se"] = float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else None
+    told["MB a round"] = runs[0]["end"].get("bytes_a_round", 0) / 1e6
+    target = TASKS[name].target
+    if target is not None:
+        told["target"] = target
+        told["rounds to it"] = [rounds_to(target, run["rounds"], run["pooled_accuracy"]) for run in runs]
+    return told
+
+
+def markdown(rows: list[dict[str, Any]]) -> str:
+    """A table for people."""
+    lines = ["| task | rule | average | centre | worst | NLL | ECE | rounds to target | MB a round |", "|---" * 9 + "|"]
+
+    def with_error(row: dict[str, Any], column: str, form: str) -> str:
+        error = "" if row[f"{column}_se"] is None else f" ± {row[f'{column}_se']:{form}}"
+        return f"{row[column]:{form}}{error}"
+
+    for row in rows:
+        reached = ", ".join("–" if each is None else str(each) for each in row.get("rounds to it", []))
+        shares = [with_error(row, column, ".2%") for column in ("average", "centre", "worst")]
+        scores = [with_error(row, column, ".4f") for column in ("NLL", "ECE")]
+        lines.append(
+            "| " + " | ".join([row["task"], row["rule"], *shares, *scores, reached, f"{row['MB a round']:.1f}"]) + " |"
+        )
+    return "\n".join(lines)
+
+
+def table(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Every task and rule that has been played."""
+    kept = Kept(options.out / "played.json")
+    found = [(name, rule, kept.find(task=name, rule=rule)) for name in options.tasks for rule in options.rules]
+    return [row_of(name, rule, runs) for name, rule, runs in found if runs]
+
+
+def main() -> None:
+    """Tune, play or tell."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("what", nargs="?", choices=("tune", "play", "table"), default="table")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--out", type=Path, default=Path("runs/rules"))
+    parser.add_argument("--tasks", type=lambda text: text.split(","), default=list(TASKS))
+    parser.add_argument("--rules", type=lambda text: text.split(","), default=list(CHOICES))
+    parser.add_argument("--seeds", type=int, default=SEEDS)
+    options = parser.parse_args()
+    if options.what != "table":
+        from consilience.machine.runtime import keep_compiled_programs, use_all_cores
+
+        use_all_cores()
+        keep_compiled_programs()
+        (tune if options.what == "tune" else play)(options)
+    rows = table(options)
+    print(json.dumps(rows, indent=2) if options.json else markdown(rows))
+
+
+if __name__ == "__main__":
+    main()
