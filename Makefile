@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --no-compile
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 .PHONY: run test lint types unit bench soak clean help
 

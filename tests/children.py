@@ -12,7 +12,11 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 def environment(**others: str) -> dict[str, str]:
     """This one's, with compiled programs kept where tests keep theirs, and one device: others run beside it."""
-    kept = {"JAX_COMPILATION_CACHE_DIR": str(PROGRAMS), "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
+    kept = {
+        "JAX_COMPILATION_CACHE_DIR": str(PROGRAMS),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        "PYTHONDONTWRITEBYTECODE": "",  # what one child has compiled, the next one need not
+    }
     return {**os.environ, "XLA_FLAGS": ONE_DEVICE, **kept, **others}
 
 

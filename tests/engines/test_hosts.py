@@ -196,7 +196,8 @@ def _checkpointed(folder: Path) -> float:
     return file.stat().st_mtime if file.exists() else 0.0
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=SOAK)])
+@pytest.mark.soak  # for one host see test_stopping
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_reaches_the_run(number, tmp_path):
     """Ctrl-C or a scheduler's SIGTERM to the process of the command: both stop politely (SIGHUP: see test_stopping)."""
     run, port = tmp_path / number.name, free_port()

@@ -75,7 +75,9 @@ def test_heavy_agents_round_the_same_in_any_company(estimator, precision):
 @pytest.mark.parametrize(
     ("experiment", "settings"),
     [
-        ("linear-regression", ["rounds=12", "record_every=4", "test_samples=50"]),
+        pytest.param(  # the same bits, above
+            "linear-regression", ["rounds=12", "record_every=4", "test_samples=50"], marks=pytest.mark.soak
+        ),
         pytest.param(  # agents that are cut have the same bits, above
             "star-digits", [*DIGITS, "rounds=3", "record_every=1", "learner.batch=4"], marks=pytest.mark.soak
         ),

@@ -59,8 +59,9 @@ class Peer:
         from consilience import __version__
         from consilience.engines.peers.bundle import Bundle
         from consilience.engines.peers.keeping import Keeper
-        from consilience.engines.peers.node import Node, nobody
+        from consilience.engines.peers.node import Node
         from consilience.engines.peers.player import ArmPlayer
+        from consilience.engines.peers.reception import nobody
         from consilience.engines.peers.roster import Roster
         from consilience.engines.peers.transport.grpc import GrpcTransport, Own
 

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from consilience.engines.peers.link import PROTOCOL, Agreed, Greeting, Link
+from consilience.engines.peers.desk import PROTOCOL, Agreed, Greeting
+from consilience.engines.peers.link import Link
 from consilience.engines.peers.messages import Entry, Said
 from consilience.engines.peers.roster import Member
 from consilience.engines.peers.transport.memory import Faults, Net

@@ -1,64 +1,33 @@
 """A peer: one agent's life, its links and its folder, driven by a thread of its own, until the last round.
 
-Links run in the transport's threads and leave messages and news here; the life uses them when it gets to it. What is
-decided by a roster changes between two rounds.
+Links run in the transport's threads and report to its `Reception`; the life uses what they leave there when it gets to
+it. What is decided by a roster changes between two rounds.
 """
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any
 
 from consilience.engines.arm import Progress
-from consilience.engines.peers.bundle import Bundle, newer
+from consilience.engines.peers.bundle import Bundle
+from consilience.engines.peers.desk import Agreed
 from consilience.engines.peers.identity import Identity
 from consilience.engines.peers.keeping import Keeper
-from consilience.engines.peers.keys import check_signature, sign
 from consilience.engines.peers.life import Life, Position
-from consilience.engines.peers.link import PROTOCOL, Agreed, Greeting, Link
+from consilience.engines.peers.link import Link
 from consilience.engines.peers.mailboxes import Counted, Filled, Mailbox, Pooled, Tabled
-from consilience.engines.peers.messages import Entry, Said, Version, as_count
+from consilience.engines.peers.messages import Said
 from consilience.engines.peers.player import ArmPlayer
-from consilience.engines.peers.roster import Member, Roster
+from consilience.engines.peers.reception import Reception, Told, nobody
+from consilience.engines.peers.roster import Roster
 from consilience.engines.peers.transport import Transport
 from consilience.engines.peers.waiting import Patience, Waiting
-from consilience.engines.peers.wire import Bounds, encoded
-from consilience.engines.peers.wire.frames import canonical
+from consilience.engines.peers.wire import Bounds
 from consilience.errors import InputError
 
 FOR_EVER = float("inf")
-
-
-class Neighbour(NamedTuple):
-    """How a neighbour stands: reachable, admitted (it has greeted), contributing; when it was last heard, on our clock.
-
-    sent: the last round whose message it has confirmed. ahead: by how many seconds its clock is.
-    """
-
-    reachable: bool = False
-    admitted: bool = False
-    heard_at: float | None = None
-    round: int = 0
-    sent: int = 0
-    epoch: int = 0
-    version: str = ""
-    ahead: float = 0.0
-    left: str = ""
-
-
-@runtime_checkable
-class Told(Protocol):
-    """Whoever is told what happens: a log, a table on a screen, a test."""
-
-    def __call__(self, what: str, **facts: Any) -> None:
-        """Something has changed."""
-        ...
-
-
-def nobody(what: str, **facts: Any) -> None:
-    """Tells nobody."""
 
 
 class Node:
@@ -79,16 +48,15 @@ class Node:
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self.identity, self.bundle, self._make, self._consensus = identity, bundle, make, consensus
-        self._keeper, self._transport, self._version, self._told = keeper, transport, version, told
+        self._keeper, self._transport, self._told = keeper, transport, told
         self._record_every, self._keep_bundle, self.now = record_every, keep_bundle, now
-        self._news, self._fresh, self._stopping = threading.Condition(), False, ""
-        self._offered: Bundle | None = None
-        self.neighbours: dict[int, Neighbour] = {}
+        self._stopping = ""
+        self.reception = Reception(identity, bundle, version, told, now)
         self.links: dict[int, Link] = {}
         self.player = make(bundle.roster)
         self._take_roster(bundle)
-        self.life = self._lived()
-        self._held: Mapping[int, Version] = self.life.mailbox.held()
+        self.life = self.reception.life = self._lived()
+        self.reception.versions = self.life.mailbox.held()
 
     @property
     def me(self) -> int:
@@ -112,10 +80,7 @@ class Node:
     def _live(self) -> None:
         try:
             for wait in self.life.play():
-                with self._news:
-                    if not self._fresh and not self._stopping:
-                        self._news.wait(min(wait, 3600.0))
-                    self._fresh = False
+                self.reception.wait(min(wait, 3600.0))
             self._told("finished" if self.life.position.round >= self.life.rounds else "stopped", round=self.round)
         finally:
             for link in self.links.values():
@@ -124,9 +89,8 @@ class Node:
 
     def stop(self, why: str = "was stopped") -> None:
         """Ask it to finish the step, save and say goodbye."""
-        with self._news:
-            self._stopping, self.life.leaving = why, True
-            self._news.notify_all()
+        self._stopping, self.life.leaving = why, True
+        self.reception.wake()
 
     @property
     def round(self) -> int:
@@ -150,13 +114,13 @@ class Node:
 
     def save(self, life: Life) -> None:
         """Keep where it stands, before anything of it is sent."""
-        self._held = life.mailbox.held()
+        self.reception.versions = life.mailbox.held()
         self._keeper.save(life.state, self._public(life), life.position, life.mailbox.kept(), life.incarnation)
 
     def played(self, life: Life, filled: Filled, missed: Iterable[int]) -> None:
         """A round was played: record it, and take a newer roster where there is one."""
         number = life.position.round
-        self._held = life.mailbox.held()
+        self.reception.versions = life.mailbox.held()
         due = number % self._record_every == 0 or number == life.rounds
         scores = self.player.measure(life.state, self._public(life), number) if due else None
         self._keeper.played(number, filled, scores)
@@ -168,101 +132,12 @@ class Node:
             missed=[names.get(one, str(one)) for one in missed],
             scores=scores or {},
         )
-        with self._news:
-            offered, self._offered = self._offered, None
-        if offered is not None:
+        if (offered := self.reception.newer_bundle()) is not None:
             self._change(offered)
 
     def _public(self, life: Life) -> Any:
         """What was published last, as the agent has it; before anything was, what it would say."""
         return self.player.publish(life.state) if life.public is None else self.player.tree(life.public)
-
-    # What links report
-
-    def agreed(self) -> Agreed:
-        """What must be agreed on, now."""
-        return self._agreed
-
-    def greeting(self) -> Greeting:
-        """What this peer says first."""
-        return Greeting(
-            PROTOCOL, self._version, self._agreed.study, self._agreed.epoch, self.life.incarnation, self.round,
-            time.time(),
-        )  # fmt: skip
-
-    def roster(self) -> str:
-        """The signed roster."""
-        return self.bundle.offer
-
-    def offered(self, text: str, by: Member) -> None:
-        """Somebody offers a roster; a newer one is taken when the round ends, an equal or older one is nothing new."""
-        with self._news:
-            held = self._offered or self.bundle
-            if text == held.offer:
-                return
-            self._offered = newer(held, text, f"the roster that {by.name} offers")
-            self._fresh = True
-            self._news.notify_all()
-
-    def greeted(self, by: Member, greeting: Greeting) -> None:
-        """A neighbour may take part."""
-        before = self.neighbours.get(by.number, Neighbour())
-        self.neighbours[by.number] = before._replace(
-            reachable=True,
-            admitted=True,
-            round=max(before.round, greeting.round),
-            epoch=greeting.epoch,
-            version=greeting.version,
-            ahead=greeting.clock - time.time(),
-            left="",
-        )
-        self._told("greeted", name=by.name, round=greeting.round, epoch=greeting.epoch, version=greeting.version)
-
-    def arrived(self, by: Member, said: Said) -> None:
-        """A message."""
-        before = self.neighbours.get(by.number, Neighbour())
-        self.neighbours[by.number] = before._replace(heard_at=self.now(), round=max(before.round, said.round))
-        if self.life.receive(said):
-            with self._news:
-                self._fresh = True
-                self._news.notify_all()
-
-    def held(self) -> Mapping[int, Version]:
-        """The versions that are here."""
-        return self._held
-
-    def receipt(self, by: Member, number: int, held: Mapping[int, Version]) -> None:
-        """A neighbour has these versions, and the message of this round."""
-        before = self.neighbours.get(by.number, Neighbour())
-        self.neighbours[by.number] = before._replace(sent=max(before.sent, number))
-        self.life.mailbox.knows(by.number, held)
-
-    def parted(self, by: Member, why: str, goodbye: bool) -> None:
-        """A neighbour is gone; who said goodbye is not waited for."""
-        before = self.neighbours.get(by.number, Neighbour())
-        if goodbye:
-            self.life.waiting.parted(by.number)
-            with self._news:
-                self._fresh = True
-                self._news.notify_all()
-        self.neighbours[by.number] = before._replace(reachable=False, admitted=False, left=why)
-        if before.admitted:
-            self._told("parted", name=by.name, why=why)
-
-    def genuine(self, entry: Entry) -> bool:
-        """Whether an entry is signed by its owner."""
-        owner = next((member for member in self.bundle.roster.members if member.number == entry.owner), None)
-        return owner is not None and check_signature(owner.certificate, self._content(entry), entry.signature)
-
-    def _content(self, entry: Entry) -> bytes:
-        """What an owner signs: of which study, whose, which version, and all its numbers."""
-        said = canonical({"study": self._agreed.study, "owner": entry.owner, "version": as_count(entry.version)})
-        return said + encoded(entry.arrays, self._agreed.schema)
-
-    def _signed(self, entry: Entry) -> Entry:
-        if self._consensus != "sites":
-            return entry
-        return entry._replace(signature=sign(self.identity.key, self._content(entry)))
 
     # How it begins, and how it changes
 
@@ -282,7 +157,7 @@ class Node:
         ahead = 2 if all((b, a) in mutual for a, b in mutual) else len(self.bundle.roster.members) + 1
         life = Life(
             self.me, policy.rounds, self.player, state, mailbox, Waiting(patience), self, incarnation, position,
-            policy.kind == "sync", self._signed, ahead,
+            policy.kind == "sync", self.reception.signed, ahead,
         )  # fmt: skip
         life.public = said
         return life
@@ -304,7 +179,7 @@ class Node:
         limits, tracked = study.limits, self._consensus == "tracking"
         least = {"pooling": limits.least_precision, "sites": 0.0}.get(self._consensus, -FOR_EVER)
         most = FOR_EVER if tracked else limits.most_precision
-        self._agreed = Agreed(
+        agreed = Agreed(
             study.hash,
             roster.epoch,
             self.player.schema(wide=tracked),
@@ -316,14 +191,14 @@ class Node:
             {member.id: member.number for member in roster.members},
         )
         linked = {*self._row, *self._listeners} - {me}
+        self.reception.take(bundle, agreed, linked)
         members = {member.number: member for member in roster.members}
         self.links = {
             number: self.links[number]
             if number in self.links and self.links[number].other == members[number]
-            else Link(members[number], self.identity.id, self)
+            else Link(members[number], self.identity.id, self.reception)
             for number in sorted(linked)
         }
-        self.neighbours = {number: self.neighbours.get(number, Neighbour()) for number in self.links}
         self._transport.admit(
             {member.id: member for member in roster.members},
             {members[number].id: link for number, link in self.links.items()},
