@@ -9,7 +9,7 @@ import typer
 
 from consilience.command.ends import paths_given
 from consilience.command.play import prepare
-from consilience.command.shared import AsJson, Quiet, fail, print_json, say
+from consilience.command.shared import AsJson, Quiet, fail, print_json, say, show
 from consilience.errors import InputError
 from consilience.files.strict_json import strict_json
 from consilience.machine.stopping import asking, unwinding
@@ -97,20 +97,51 @@ def join(
 
 
 @peer.command()
+def check(
+    home: Home = HOME,
+    seconds: Annotated[float, typer.Option(min=0.1, max=600, help="How long to try.")] = 10.0,
+    as_json: AsJson = False,
+) -> None:
+    """Look at every link before you start: is the neighbour there, is it who it should be, has it the same study?
+
+    Nothing is learnt or sent. Neighbours that do not run yet cannot be seen; those who call you must run, too.
+    """
+    prepare()
+    with unwinding(), paths_given():
+        from consilience.learning.peer import check as look
+
+        found = look(home, seconds)
+    wrong = [one for one in found if one.problem]
+    if as_json:
+        print_json([one._asdict() for one in found])
+    else:
+        for one in found:
+            told = f"version {one.version}, epoch {one.epoch}, clock {one.clock:+.1f} s"
+            say(one.problem if one.problem else f"{one.neighbour}: in order ({told})")
+    if wrong:
+        raise SystemExit(1)
+
+
+@peer.command()
 def start(
     home: Home = HOME,
+    health_port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Where this host can ask how it goes; 0: any port that is free.")
+    ] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON line for everything that happens.")] = False,
     quiet: Quiet = False,
 ) -> None:
     """Learn with the others to the last round. Ctrl-C finishes the step, saves and says goodbye; `start` carries on.
 
     A neighbour that is not there costs its weight and nothing else; who contributed to which round is in run/heard.csv.
+    While it runs `consilience peer status` tells how it goes; so do /status, /metrics (for Prometheus) and /health on
+    the health port, which only this host can reach.
     """
     prepare()
     with unwinding(), paths_given():
         from consilience.learning.peer import Peer
 
-        peer_ = Peer(home, _teller(as_json, quiet))
+        peer_ = Peer(home, _teller(as_json, quiet), health_port=health_port)
         with asking(peer_.stop):
             fit = peer_.run()
     done, rounds = peer_.node.round, peer_.node.life.rounds
@@ -119,6 +150,67 @@ def start(
     if not (quiet or as_json):
         say(f"all {rounds} rounds are played; what was learnt is in {fit.folder}")
         say(f"next: consilience predict {fit.folder} NEW_FILE")
+
+
+@peer.command()
+def status(home: Home = HOME, as_json: AsJson = False) -> None:
+    """Tell how your peer stands with its neighbours; exit code 1 where it does not run, or nothing is exchanged.
+
+    A neighbour is away, or reachable (there is a connection), or admitted (study and roster are agreed on), or
+    contributing (what it said was used in the last round).
+    """
+    with unwinding(), paths_given():
+        from consilience.learning.peer import status as of
+
+        told = of(home)
+    if as_json:
+        print_json(told)
+    elif told["running"]:
+        _show_status(told)
+    if not told["running"]:
+        then = "" if told["was"] == "finished" else f"; start it with: consilience peer start --home {home}"
+        fail(f"{told['name']} does not run: {told['was']}, {told['round']} rounds are played{then}", 1)
+    if not told["exchanging"]:
+        fail("nothing is exchanged: no neighbour contributed to the last round", 1)
+
+
+def _show_status(told: dict[str, Any]) -> None:
+    from consilience.report.tables import table
+
+    def ago(seconds: float | None) -> str:
+        return "never" if seconds is None else f"{seconds:.0f} s ago"
+
+    columns = [
+        "neighbour",
+        "state",
+        "last heard",
+        "round",
+        "epoch",
+        "version",
+        "clock",
+        "MB sent",
+        "MB received",
+        "why",
+    ]
+    rows = [
+        [
+            one["name"],
+            one["state"],
+            ago(one["last_heard"]),
+            one["round"],
+            one["epoch"],
+            one["version"],
+            f"{one['clock']:+.1f} s",
+            f"{one['bytes_sent'] / 1e6:.2f}",
+            f"{one['bytes_received'] / 1e6:.2f}",
+            one["why"],
+        ]
+        for one in told["neighbours"]
+    ]
+    title = f"{told['name']} in {told['study']}, epoch {told['epoch']}: round {told['round']} of {told['rounds']}"
+    show(table(columns, rows, title))
+    if told["strangers"]:
+        say(f"{told['strangers']} calls of people who are not in the roster were refused")
 
 
 def _teller(as_json: bool, quiet: bool) -> Any:

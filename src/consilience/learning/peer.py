@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,9 +23,11 @@ from consilience.runs import folder as files
 from consilience.runs.provenance import provenance
 
 if TYPE_CHECKING:
+    from consilience.engines.peers.bundle import Bundle
+    from consilience.engines.peers.checking import Found
     from consilience.engines.peers.node import Node
 
-BUNDLE, RUN, JOINED = "study.bundle", "run", "joined.json"
+BUNDLE, RUN, JOINED, HEALTH = "study.bundle", "run", "joined.json", "health.json"
 ARM = "together"
 
 
@@ -34,15 +38,18 @@ class Peer:
     opened by `run` alone, while nobody else has it.
     """
 
-    def __init__(self, home: Path, told: Callable[..., None] | None = None, listen: str | None = None) -> None:
+    def __init__(
+        self,
+        home: Path,
+        told: Callable[..., None] | None = None,
+        listen: str | None = None,
+        health_port: int | None = None,
+    ) -> None:
         from consilience.engines.peers import identity
-        from consilience.engines.peers.bundle import Bundle
 
-        self.home, self._told, self._listen = home, told, listen
+        self.home, self._told, self._listen, self._health_port = home, told, listen, health_port
         self._own = identity.load(home)
-        if not (home / BUNDLE).is_file():
-            raise InputError(f"home: '{printable(str(home))}' has joined no study; `consilience peer join` does that")
-        Bundle.read(home / BUNDLE)  # refused here, where it is damaged
+        _bundle_in(home)  # refused here, where it is damaged
         self.config = _joined(home)
         self._node: Node | None = None
         self._stopped = ""
@@ -57,7 +64,6 @@ class Peer:
     def _begun(self) -> Node:
         """The life as the folder has it; whoever calls this holds the folder."""
         from consilience import __version__
-        from consilience.engines.peers.bundle import Bundle
         from consilience.engines.peers.keeping import Keeper
         from consilience.engines.peers.node import Node
         from consilience.engines.peers.player import ArmPlayer
@@ -65,7 +71,7 @@ class Peer:
         from consilience.engines.peers.roster import Roster
         from consilience.engines.peers.transport.grpc import GrpcTransport, Own
 
-        home, own, bundle = self.home, self._own, Bundle.read(self.home / BUNDLE)
+        home, own, bundle = self.home, self._own, _bundle_in(self.home)
         double = self.config.precision == "float64"
         shares: dict[int, Share] = {}
 
@@ -142,11 +148,28 @@ class Peer:
             files.note(self.home / RUN, status="running")
             ending = "stopped"
             try:
-                node.run()
+                with self._answering(node):
+                    node.run()
                 ending = "finished" if node.round >= node.life.rounds else "stopped"
             finally:
                 files.note(self.home / RUN, status=ending)
         return Fit(self.home / RUN)
+
+    @contextmanager
+    def _answering(self, node: Node) -> Iterator[None]:
+        """Tell on a port of this host how it goes, where that is wished; the home says which port that is."""
+        if self._health_port is None:
+            yield
+            return
+        from consilience.engines.peers.transport.health import HealthPort
+
+        health = HealthPort(node.status, self._health_port)
+        try:
+            write_atomically(self.home / HEALTH, strict_json({"port": health.port}).encode())
+            yield
+        finally:
+            health.close()
+            (self.home / HEALTH).unlink(missing_ok=True)
 
     async def run_async(self) -> Fit:
         """The same beside whatever else a program does."""
@@ -157,6 +180,53 @@ class Peer:
         self._stopped = why
         if self._node is not None:
             self._node.stop(why)
+
+
+def check(home: Path, seconds: float = 10.0) -> list[Found]:
+    """Look at every link of a home's peer, which must not be running: nothing of it is learnt or sent."""
+    from consilience import __version__
+    from consilience.engines.peers import identity
+    from consilience.engines.peers.checking import checked
+    from consilience.engines.peers.transport.grpc import GrpcTransport, Own
+    from consilience.runs.folder import locked
+
+    own, bundle = identity.load(home), _bundle_in(home)
+    if (member := bundle.roster.member(own.id)) is None:
+        raise InputError(f"bundle: {own.name} is not in the roster of epoch {bundle.roster.epoch}; ask the steward")
+    transport = GrpcTransport(Own(own.private_pem(), own.certificate, own.id), own.card.address)
+    with locked(home / RUN):
+        return checked(bundle, member.number, transport, __version__, seconds)
+
+
+def _bundle_in(home: Path) -> Bundle:
+    from consilience.engines.peers.bundle import Bundle
+
+    if not (home / BUNDLE).is_file():
+        raise InputError(f"home: '{printable(str(home))}' has joined no study; `consilience peer join` does that")
+    return Bundle.read(home / BUNDLE)
+
+
+def status(home: Path) -> dict[str, Any]:
+    """How the peer of a home stands: what it says itself while it runs, else how far it got, with `running` false."""
+    from consilience.engines.peers import identity
+    from consilience.engines.peers.transport.health import asked
+
+    own = identity.load(home)
+    _bundle_in(home)
+    try:
+        port = json.loads((home / HEALTH).read_bytes())["port"]
+        told = asked(int(port))
+    except (OSError, ValueError, KeyError, TypeError, OverflowError):
+        told = None
+    if told is not None and told.get("name") == own.name:
+        return {"running": True, **told}
+    known = files.facts(home / RUN)
+    return {
+        "running": False,
+        "name": own.name,
+        "was": known.get("status", "joined"),
+        "round": known.get("rounds_played", 0),
+    }
 
 
 def _joined(home: Path) -> Config:

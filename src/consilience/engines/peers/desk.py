@@ -30,7 +30,10 @@ class Agreed(NamedTuple):
 
 
 class Greeting(NamedTuple):
-    """What a peer says first; `clock` is its time of day, to see by how much clocks differ."""
+    """What a peer says first; `clock` is its time of day, to see by how much clocks differ.
+
+    `looks`: it only looks whether the link is in order, and takes no part yet.
+    """
 
     protocol: int
     version: str
@@ -39,6 +42,7 @@ class Greeting(NamedTuple):
     incarnation: int
     round: int
     clock: float
+    looks: bool = False
 
 
 @runtime_checkable

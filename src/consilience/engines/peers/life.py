@@ -5,7 +5,7 @@ It waits by yielding, and reads no clock of its own: a thread drives it in a rea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from consilience.engines.peers.arrivals import Arrivals
@@ -60,7 +60,7 @@ class Around(Protocol):
         """Keep where it stands, before anything of it is sent."""
         ...
 
-    def played(self, life: Any, filled: Filled, missed: Iterable[int]) -> None:
+    def played(self, life: Any, filled: Filled, missed: Collection[int]) -> None:
         """A round was played."""
         ...
 

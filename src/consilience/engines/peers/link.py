@@ -148,6 +148,11 @@ class Link:
             raise Refused(
                 "study", f"{self.other.name} has another study, {greeting.study[:12]}, this one {agreed.study[:12]}"
             )
+        if self._desk.greeting().looks:
+            self._desk.greeted(self.other, greeting)
+            return
+        if greeting.looks:
+            return
         with self._changed:
             self._greeted = True
             self._changed.notify_all()
@@ -222,6 +227,8 @@ def _expected(agreed: Agreed, sender: str) -> Expected:
 def _is(value: Any, kind: Any) -> bool:
     if kind is int:
         return type(value) is int and value >= 0
+    if kind is bool:
+        return type(value) is bool
     if kind is float:
         return type(value) in (int, float)
     return isinstance(value, str) and len(value) <= LONGEST_REASON

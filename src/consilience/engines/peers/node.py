@@ -7,7 +7,7 @@ it. What is decided by a roster changes between two rounds.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from consilience.engines.arm import Progress
@@ -20,9 +20,10 @@ from consilience.engines.peers.link import Link
 from consilience.engines.peers.mailboxes import Counted, Filled, Mailbox, Pooled, Tabled
 from consilience.engines.peers.messages import Said
 from consilience.engines.peers.player import ArmPlayer
-from consilience.engines.peers.reception import Reception, Told, nobody
+from consilience.engines.peers.reception import Known, Reception, Told, nobody
 from consilience.engines.peers.roster import Roster
-from consilience.engines.peers.transport import Transport
+from consilience.engines.peers.status import Neighbour, Status
+from consilience.engines.peers.transport import CONNECTED, STRANGERS, Transport
 from consilience.engines.peers.waiting import Patience, Waiting
 from consilience.engines.peers.wire import Bounds
 from consilience.errors import InputError
@@ -51,6 +52,7 @@ class Node:
         self._keeper, self._transport, self._told = keeper, transport, told
         self._record_every, self._keep_bundle, self.now = record_every, keep_bundle, now
         self._stopping = ""
+        self._scores: Mapping[str, float] = {}
         self.reception = Reception(identity, bundle, version, told, now)
         self.links: dict[int, Link] = {}
         self.player = make(bundle.roster)
@@ -87,6 +89,45 @@ class Node:
                 link.leave(self._stopping or "all rounds are played")
             self._transport.stop()
 
+    def status(self) -> Status:
+        """How it stands now; may be asked by any thread."""
+        traffic, refused, states = self._transport.bytes(), self._transport.refused(), self._transport.states()
+        played = self.round - self.life.position.published
+
+        def of(number: int, known: Known) -> Neighbour:
+            member = self.links[number].other
+            sent, received = traffic.get(member.id, (0, 0))
+            connected = (state := states.get(member.id, "")) == CONNECTED
+            return Neighbour(
+                name=member.name,
+                reachable=connected,
+                admitted=connected and known.admitted,
+                contributing=known.used >= played > 0 if number in self._row else None,
+                why="" if connected else known.left or state,
+                last_heard=None if known.heard_at is None else self.now() - known.heard_at,
+                round=known.round,
+                confirmed=known.sent,
+                epoch=known.epoch,
+                version=known.version,
+                clock=known.ahead,
+                bytes_sent=sent,
+                bytes_received=received,
+                refused=refused.get(member.id, {}),
+            )
+
+        linked = [of(number, known) for number, known in sorted(self.reception.neighbours.items())]
+        return Status(
+            name=self.identity.name,
+            study=self.bundle.study.name,
+            epoch=self.bundle.roster.epoch,
+            version=self.reception.version,
+            round=self.round,
+            rounds=self.life.rounds,
+            scores=self._scores,
+            neighbours=tuple(linked),
+            strangers=sum(refused.get(STRANGERS, {}).values()),
+        )
+
     def stop(self, why: str = "was stopped") -> None:
         """Ask it to finish the step, save and say goodbye."""
         self._stopping, self.life.leaving = why, True
@@ -117,13 +158,15 @@ class Node:
         self.reception.versions = life.mailbox.held()
         self._keeper.save(life.state, self._public(life), life.position, life.mailbox.kept(), life.incarnation)
 
-    def played(self, life: Life, filled: Filled, missed: Iterable[int]) -> None:
+    def played(self, life: Life, filled: Filled, missed: Collection[int]) -> None:
         """A round was played: record it, and take a newer roster where there is one."""
         number = life.position.round
         self.reception.versions = life.mailbox.held()
         due = number % self._record_every == 0 or number == life.rounds
         scores = self.player.measure(life.state, self._public(life), number) if due else None
         self._keeper.played(number, filled, scores)
+        self.reception.contributed(number, self._row.keys() - {*missed, life.me})
+        self._scores = scores or self._scores
         names = {member.number: member.name for member in self.bundle.roster.members}
         self._told(
             "round",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from consilience.engines.peers.bundle import Bundle, newer
@@ -18,16 +18,18 @@ from consilience.engines.peers.wire import encoded
 from consilience.engines.peers.wire.frames import canonical
 
 
-class Neighbour(NamedTuple):
-    """How a neighbour stands: reachable, admitted (it has greeted), contributing; when it was last heard, on our clock.
+class Known(NamedTuple):
+    """What is known of a neighbour: whether it is there and has greeted; when it was last heard, on our clock.
 
-    sent: the last round whose message it has confirmed. ahead: by how many seconds its clock is.
+    used: the last round in which what it said was used. sent: the last round whose message it has confirmed. ahead: by
+    how many seconds its clock is.
     """
 
     reachable: bool = False
     admitted: bool = False
     heard_at: float | None = None
     round: int = 0
+    used: int = 0
     sent: int = 0
     epoch: int = 0
     version: str = ""
@@ -58,8 +60,8 @@ class Reception:
     agreed_on: Agreed
 
     def __init__(self, identity: Identity, bundle: Bundle, version: str, told: Told, now: Callable[[], float]) -> None:
-        self.identity, self.bundle, self._version, self._told, self.now = identity, bundle, version, told, now
-        self.neighbours: dict[int, Neighbour] = {}
+        self.identity, self.bundle, self.version, self._told, self.now = identity, bundle, version, told, now
+        self.neighbours: dict[int, Known] = {}
         self.versions: Mapping[int, Version] = {}  # those that are here
         self._news, self._fresh = threading.Condition(), False
         self._offered: Bundle | None = None
@@ -77,6 +79,12 @@ class Reception:
             self._fresh = True
             self._news.notify_all()
 
+    def contributed(self, number: int, senders: Iterable[int]) -> None:
+        """What these neighbours said was used in a round."""
+        for sender in senders:
+            if sender in self.neighbours:
+                self.neighbours[sender] = self.neighbours[sender]._replace(used=number)
+
     def newer_bundle(self) -> Bundle | None:
         """What somebody has offered since this was last asked."""
         with self._news:
@@ -86,7 +94,7 @@ class Reception:
     def take(self, bundle: Bundle, agreed: Agreed, linked: set[int]) -> None:
         """Go on under another roster, with links to these."""
         self.bundle, self.agreed_on = bundle, agreed
-        self.neighbours = {number: self.neighbours.get(number, Neighbour()) for number in sorted(linked)}
+        self.neighbours = {number: self.neighbours.get(number, Known()) for number in sorted(linked)}
 
     def agreed(self) -> Agreed:
         """What must be agreed on, now."""
@@ -95,7 +103,7 @@ class Reception:
     def greeting(self) -> Greeting:
         """What this peer says first."""
         return Greeting(
-            PROTOCOL, self._version, self.agreed_on.study, self.agreed_on.epoch, self.life.incarnation,
+            PROTOCOL, self.version, self.agreed_on.study, self.agreed_on.epoch, self.life.incarnation,
             self.life.position.round, time.time(),
         )  # fmt: skip
 
@@ -114,7 +122,7 @@ class Reception:
 
     def greeted(self, by: Member, greeting: Greeting) -> None:
         """A neighbour may take part."""
-        before = self.neighbours.get(by.number, Neighbour())
+        before = self.neighbours.get(by.number, Known())
         self.neighbours[by.number] = before._replace(
             reachable=True,
             admitted=True,
@@ -128,7 +136,7 @@ class Reception:
 
     def arrived(self, by: Member, said: Said) -> None:
         """A message."""
-        before = self.neighbours.get(by.number, Neighbour())
+        before = self.neighbours.get(by.number, Known())
         self.neighbours[by.number] = before._replace(heard_at=self.now(), round=max(before.round, said.round))
         if self.life.receive(said):
             self.wake()
@@ -139,13 +147,13 @@ class Reception:
 
     def receipt(self, by: Member, number: int, held: Mapping[int, Version]) -> None:
         """A neighbour has these versions, and the message of this round."""
-        before = self.neighbours.get(by.number, Neighbour())
+        before = self.neighbours.get(by.number, Known())
         self.neighbours[by.number] = before._replace(sent=max(before.sent, number))
         self.life.mailbox.knows(by.number, held)
 
     def parted(self, by: Member, why: str, goodbye: bool) -> None:
         """A neighbour is gone; who said goodbye is not waited for."""
-        before = self.neighbours.get(by.number, Neighbour())
+        before = self.neighbours.get(by.number, Known())
         if goodbye:
             self.life.waiting.parted(by.number)
             self.wake()
