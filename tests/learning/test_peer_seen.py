@@ -2,14 +2,21 @@
 
 import http.client
 import json
+import subprocess
 import sys
 import threading
+import time
 
+import numpy as np
 import pytest
+from children import heard, quickly
 from peer_homes import NAMES, ROUNDS, made
 
 from consilience.command import main as cli
-from consilience.learning.peer import Peer, check, status
+from consilience.engines.peers import node
+from consilience.engines.peers.waiting import Patience
+from consilience.errors import InputError
+from consilience.learning.peer import Peer, block, check, leave, status
 
 
 def get(port, path):
@@ -65,6 +72,69 @@ def test_from_outside(tmp_path, monkeypatch, capsys):
     with pytest.raises(SystemExit, match="1"):
         cli.main()
     assert capsys.readouterr() == ("", f"error: north does not run: finished, {ROUNDS} rounds are played\n")
+
+
+def test_who_is_blocked_is_not_heard_any_more(tmp_path, monkeypatch):
+    """Its weight returns to the own belief, and what it says is not computed with; others go on as they were."""
+    monkeypatch.setattr(node, "Patience", lambda *study: Patience(*study)._replace(round=0.5))
+    made(tmp_path, "pooling")
+    news = []
+
+    def blocks(what, **facts):
+        news.append((what, facts))
+        if what == "round" and facts["round"] == 1:
+            block(tmp_path / "north", "west")
+
+    peers = [Peer(tmp_path / "north", blocks), *(Peer(tmp_path / name) for name in NAMES[1:])]
+    threads = [threading.Thread(target=peer.run) for peer in peers]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert [peer.node.round for peer in peers] == [ROUNDS] * 3
+    assert ("blocked", {"names": ["west"]}) in news
+    heard = np.loadtxt(tmp_path / "north" / "run" / "heard.csv", delimiter=",", skiprows=1)
+    by_round = {number: dict(heard[heard[:, 0] == number, 1:3]) for number in range(1, ROUNDS + 1)}
+    assert by_round[1] == pytest.approx({0: 1 / 3, 1: 1 / 3, 2: 1 / 3})
+    for number in range(2, ROUNDS + 1):
+        assert 2 not in by_round[number]
+        assert sum(by_round[number].values()) == pytest.approx(1)
+    block(tmp_path / "north", "west", undo=True)
+    with pytest.raises(InputError, match="nobody called 'west' is blocked"):
+        block(tmp_path / "north", "west", undo=True)
+    for name, message in (("north", "is you"), ("nobody", "nobody is called")):
+        with pytest.raises(InputError, match=message):
+            block(tmp_path / "north", name)
+    (tmp_path / "north" / "blocked.json").write_text('{"a": 1}')
+    with pytest.raises(InputError, match=r"blocked\.json' is damaged"):
+        Peer(tmp_path / "north").run()
+
+
+@pytest.mark.soak  # a process of its own takes its time to begin
+def test_leaving_is_a_courtesy(tmp_path):
+    """A real process that waits for its neighbours is asked to go, and says from where it carries on."""
+    made(tmp_path, "sites")
+    home = tmp_path / "north"
+    command = "from consilience.command.main import main; main()"
+    words = [sys.executable, "-c", command, "peer", "start", "--home", str(home)]
+    with pytest.raises(InputError, match="north does not run"):
+        leave(home)
+    with heard():
+        process = subprocess.Popen(words, env=quickly(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        deadline = time.monotonic() + 60
+        while not (told := status(home))["running"] or told["round"] < 1:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        assert (told["exchanging"], {one["state"] for one in told["neighbours"]}) == (False, {"away"})
+        assert leave(home) == 1
+        _, complaint = process.communicate(timeout=30)
+    finally:
+        process.kill()
+        process.communicate()
+    assert process.returncode == 1
+    carry_on = f"carry on with: consilience peer start --home {home}"
+    assert complaint == f"error: stopped after round 1 of {ROUNDS}; {carry_on}\n"
 
 
 @pytest.mark.parametrize("left", ["", "{}", '{"port": 1}', '{"port": "x"}', '{"port": 1e99}'])

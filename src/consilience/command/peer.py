@@ -174,6 +174,36 @@ def status(home: Home = HOME, as_json: AsJson = False) -> None:
         fail("nothing is exchanged: no neighbour contributed to the last round", 1)
 
 
+@peer.command()
+def leave(home: Home = HOME, quiet: Quiet = False) -> None:
+    """Let your running peer finish its step, save, say goodbye and end. `peer start` comes back, and carries on."""
+    with unwinding(), paths_given():
+        from consilience.learning.peer import leave as left
+
+        number = left(home)
+    if not quiet:
+        say(f"left after round {number}; come back with: consilience peer start --home {home}")
+
+
+@peer.command()
+def block(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A member of the study.")],
+    undo: Annotated[bool, typer.Option("--undo", help="Take it back.")] = False,
+    home: Home = HOME,
+    quiet: Quiet = False,
+) -> None:
+    """Have nothing to do with a member from the next round on, whatever the roster says. Its weight returns to you.
+
+    What was pooled stays pooled. Only your own peer is concerned; the steward removes a member for all.
+    """
+    with unwinding(), paths_given():
+        from consilience.learning.peer import block as blocked
+
+        blocked(home, name, undo)
+    if not quiet:
+        say(f"{name} is {'not blocked any more' if undo else 'blocked'}, from the next round on")
+
+
 def _show_status(told: dict[str, Any]) -> None:
     from consilience.report.tables import table
 
@@ -246,6 +276,10 @@ def told_line(what: str, facts: dict[str, Any]) -> str:
         return f"{facts['name']}: {facts['why']}"
     if what == "roster":
         return f"roster of epoch {facts['epoch']}: {', '.join(facts['members'])}"
+    if what == "blocked":
+        return f"blocked now: {', '.join(facts['names']) or 'nobody'}; what was pooled stays pooled"
+    if what == "trouble":
+        return str(facts["why"])
     if what == "removed":
         return f"removed from the study in epoch {facts['epoch']}; what was pooled stays pooled"
     return what if "round" not in facts else f"{what} after round {facts['round']}"

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -64,6 +67,7 @@ class Peer:
     def _begun(self) -> Node:
         """The life as the folder has it; whoever calls this holds the folder."""
         from consilience import __version__
+        from consilience.engines.peers.blocking import blocked_in
         from consilience.engines.peers.keeping import Keeper
         from consilience.engines.peers.node import Node
         from consilience.engines.peers.player import ArmPlayer
@@ -98,6 +102,7 @@ class Peer:
             self._told or nobody,
             self.config.record_every,
             lambda newer: newer.write(home / BUNDLE),
+            lambda: blocked_in(home).keys(),
         )
 
     @classmethod
@@ -196,6 +201,37 @@ def check(home: Path, seconds: float = 10.0) -> list[Found]:
     transport = GrpcTransport(Own(own.private_pem(), own.certificate, own.id), own.card.address)
     with locked(home / RUN):
         return checked(bundle, member.number, transport, __version__, seconds)
+
+
+def block(home: Path, name: str, undo: bool = False) -> None:
+    """Have nothing to do with a member from the next round on, whatever the roster says; or again."""
+    from consilience.engines.peers import blocking, identity
+
+    own, bundle = identity.load(home), _bundle_in(home)
+    if undo:
+        blocking.unblock(home, name)
+        return
+    if (member := bundle.roster.named(name)).id == own.id:
+        raise InputError(f"member: {name} is you; `consilience peer leave` ends your part")
+    if bundle.study.task.get("consensus", {}).get("kind") == "tracking":
+        raise InputError(
+            f"member: in a study by tracking what {name} was given would be lost; ask the steward to remove it"
+        )
+    blocking.block(home, member.id, member.name)
+
+
+def leave(home: Path, patience: float = 60.0) -> int:
+    """Have a running peer finish its step, save and say goodbye; the round after which it left."""
+    told = status(home)
+    if not told["running"]:
+        raise InputError(f"peer: {told['name']} does not run")
+    os.kill(int(told["pid"]), signal.SIGTERM)
+    until = time.monotonic() + patience
+    while time.monotonic() < until:
+        if not (told := status(home))["running"]:
+            return int(told["round"])
+        time.sleep(0.1)
+    raise InputError(f"peer: {told['name']} has not left within {patience:.0f} s")
 
 
 def _bundle_in(home: Path) -> Bundle:

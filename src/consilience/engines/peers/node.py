@@ -6,6 +6,7 @@ it. What is decided by a roster changes between two rounds.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
@@ -15,6 +16,7 @@ from consilience.engines.peers.bundle import Bundle
 from consilience.engines.peers.desk import Agreed
 from consilience.engines.peers.identity import Identity
 from consilience.engines.peers.keeping import Keeper
+from consilience.engines.peers.keys import Id
 from consilience.engines.peers.life import Life, Position
 from consilience.engines.peers.link import Link
 from consilience.engines.peers.mailboxes import Counted, Filled, Mailbox, Pooled, Tabled
@@ -32,7 +34,10 @@ FOR_EVER = float("inf")
 
 
 class Node:
-    """One peer. `make(roster)` gives the agent as it is under a roster; `run` lives to the last round."""
+    """One peer. `make(roster)` gives the agent as it is under a roster; `run` lives to the last round.
+
+    `blocked()` are those whom this peer has nothing to do with, whatever the roster says; it is asked in every round.
+    """
 
     def __init__(
         self,
@@ -46,12 +51,13 @@ class Node:
         told: Told = nobody,
         record_every: int = 1,
         keep_bundle: Callable[[Bundle], None] = lambda bundle: None,
+        blocked: Callable[[], Collection[Id]] = tuple,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self.identity, self.bundle, self._make, self._consensus = identity, bundle, make, consensus
         self._keeper, self._transport, self._told = keeper, transport, told
         self._record_every, self._keep_bundle, self.now = record_every, keep_bundle, now
-        self._stopping = ""
+        self._stopping, self._blocked, self._shunned = "", blocked, frozenset(blocked())
         self._scores: Mapping[str, float] = {}
         self.reception = Reception(identity, bundle, version, told, now)
         self.links: dict[int, Link] = {}
@@ -126,6 +132,7 @@ class Node:
             scores=self._scores,
             neighbours=tuple(linked),
             strangers=sum(refused.get(STRANGERS, {}).values()),
+            pid=os.getpid(),
         )
 
     def stop(self, why: str = "was stopped") -> None:
@@ -177,6 +184,7 @@ class Node:
         )
         if (offered := self.reception.newer_bundle()) is not None:
             self._change(offered)
+        self._shun()
 
     def _public(self, life: Life) -> Any:
         """What was published last, as the agent has it; before anything was, what it would say."""
@@ -195,6 +203,8 @@ class Node:
             said = standing.public
             state, position, incarnation = standing.state, standing.position, standing.incarnation + 1
             mailbox.restore(standing.mail)
+            if isinstance(mailbox, Tabled):
+                mailbox.without(self._shunned_numbers())
         patience = Patience(policy.patience, max(10 * policy.patience, 60.0), policy.silent_after)
         mutual = {(link.hearer, link.heard) for link in self.bundle.roster.links}
         ahead = 2 if all((b, a) in mutual for a, b in mutual) else len(self.bundle.roster.members) + 1
@@ -217,8 +227,12 @@ class Node:
         """Who is heard, who listens, and what is agreed on, under this roster."""
         self.bundle = bundle
         roster, study, me = bundle.roster, bundle.study, self.me
-        self._row = roster.row(me)
-        self._listeners = [link.hearer for link in roster.links if link.heard == me]
+        shunned = self._shunned_numbers() - {me}
+        members = {member.number: member for member in roster.members if member.number not in shunned}
+        row = roster.row(me)
+        self._row = {number: weight for number, weight in row.items() if number in members}
+        self._row[me] += sum(weight for number, weight in row.items() if number not in members)
+        self._listeners = [link.hearer for link in roster.links if link.heard == me and link.hearer in members]
         limits, tracked = study.limits, self._consensus == "tracking"
         least = {"pooling": limits.least_precision, "sites": 0.0}.get(self._consensus, -FOR_EVER)
         most = FOR_EVER if tracked else limits.most_precision
@@ -231,11 +245,10 @@ class Node:
             Bounds(least, most),
             limits.most_bytes,
             study.policy.rounds,
-            {member.id: member.number for member in roster.members},
+            {member.id: number for number, member in members.items()},
         )
         linked = {*self._row, *self._listeners} - {me}
         self.reception.take(bundle, agreed, linked)
-        members = {member.number: member for member in roster.members}
         self.links = {
             number: self.links[number]
             if number in self.links and self.links[number].other == members[number]
@@ -243,7 +256,7 @@ class Node:
             for number in sorted(linked)
         }
         self._transport.admit(
-            {member.id: member for member in roster.members},
+            {member.id: member for member in members.values()},
             {members[number].id: link for number, link in self.links.items()},
         )
 
@@ -259,13 +272,32 @@ class Node:
             life.leaving = True
             return
         self._take_roster(bundle)
-        gone_numbers = set(before.numbers) - set(bundle.roster.numbers)
-        life.arrivals.forget(gone_numbers)
-        if isinstance(life.mailbox, Tabled):
-            life.mailbox.without(gone_numbers)
+        self._forget(set(before.numbers) - set(bundle.roster.numbers))
         if self._consensus == "tracking":  # others listen now: sums begin anew, with everybody's sites as they are
             self.player = life.player = self._make(bundle.roster)
             life.state, life.mailbox = self.player.begin_sums(life.state), self._mailbox()
         for link in self.links.values():
             link.offer()
         self._told("roster", epoch=bundle.roster.epoch, members=[member.name for member in bundle.roster.members])
+
+    def _shun(self) -> None:
+        """Have nothing more to do with those who were blocked since, and something again with those who are not."""
+        try:
+            blocked = frozenset(self._blocked())
+        except InputError as error:  # who was blocked stays so
+            self._told("trouble", why=str(error))
+            return
+        if blocked != self._shunned:
+            self._shunned = blocked
+            self._take_roster(self.bundle)
+            self._forget(self._shunned_numbers())
+            self._told("blocked", names=[one.name for one in self.bundle.roster.members if one.id in blocked])
+
+    def _shunned_numbers(self) -> set[int]:
+        return {member.number for member in self.bundle.roster.members if member.id in self._shunned}
+
+    def _forget(self, members: set[int]) -> None:
+        """What these have said is not used any more; what was pooled stays pooled."""
+        self.life.arrivals.forget(members)
+        if isinstance(self.life.mailbox, Tabled):
+            self.life.mailbox.without(members)

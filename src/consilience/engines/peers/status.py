@@ -58,6 +58,7 @@ class Status(NamedTuple):
     scores: Mapping[str, float]
     neighbours: tuple[Neighbour, ...]
     strangers: int = 0  # calls of people who showed no certificate of the roster
+    pid: int = 0  # the process
 
     @property
     def exchanging(self) -> bool:
