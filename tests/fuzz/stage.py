@@ -23,6 +23,7 @@ from consilience.command import verbs as cli_verbs
 from consilience.data import datasets, sources
 from consilience.errors import InputError
 from consilience.experiments import part_of
+from consilience.learning import demo
 from consilience.paper import reproduce
 from consilience.runs import provenance, run
 from consilience.runs.estimate import Speed
@@ -47,6 +48,7 @@ def staged(only_begin: bool, real: bool) -> Iterator[None]:
         held.enter_context(mock.patch.object(cli_ends, "_quiet_libraries", nullcontext))  # a warning is a finding
         held.enter_context(mock.patch.object(cli_paper, "play", _not_played))  # the paper's runs take hours
         held.enter_context(mock.patch.object(reproduce, "measure", _not_measured))
+        held.enter_context(mock.patch.object(demo, "played", _not_started))
         if not real:
             for name in ROOMS:
                 held.enter_context(mock.patch.object(part_of(name, "figures"), "finish", _not_drawn))
@@ -57,6 +59,11 @@ def staged(only_begin: bool, real: bool) -> Iterator[None]:
         if only_begin:
             held.enter_context(mock.patch.object(cli_verbs, "play", return_value=0))
         yield
+
+
+def _not_started(folder: Path, names: list[str], say: Any) -> dict[str, int]:
+    """Peers in processes of their own play as long as they are told to."""
+    return dict.fromkeys(names, 0)
 
 
 _digits = cache(datasets._digits)

@@ -122,10 +122,8 @@ def test_leaving_is_a_courtesy(tmp_path):
     with heard():
         process = subprocess.Popen(words, env=quickly(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
-        deadline = time.monotonic() + 60
-        while not (told := status(home))["running"] or told["round"] < 1:
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+        _until(lambda: status(home)["running"] and status(home)["round"] == 1)
+        told = status(home)
         assert (told["exchanging"], {one["state"] for one in told["neighbours"]}) == (False, {"away"})
         assert leave(home) == 1
         _, complaint = process.communicate(timeout=30)
@@ -135,6 +133,28 @@ def test_leaving_is_a_courtesy(tmp_path):
     assert process.returncode == 1
     carry_on = f"carry on with: consilience peer start --home {home}"
     assert complaint == f"error: stopped after round 1 of {ROUNDS}; {carry_on}\n"
+
+
+@pytest.mark.soak
+def test_peers_of_a_demo_end_with_it(tmp_path):
+    """Also where it is killed without a word."""
+    words = ["peer", "demo", "--agents", "2", "--rounds", "100000", "--out", str(tmp_path / "demo"), "-q"]
+    process = subprocess.Popen([sys.executable, "-m", "consilience.command.main", *words], env=quickly())
+    homes = [tmp_path / "demo" / name for name in ("north", "east")]
+    try:
+        _until(lambda: all((home / "health.json").exists() and status(home)["round"] > 1 for home in homes))
+    finally:
+        process.kill()
+        process.wait()
+    _until(lambda: not any(status(home)["running"] for home in homes))
+    assert all(status(home)["was"] == "stopped" for home in homes)
+
+
+def _until(condition, seconds=120):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
 
 
 @pytest.mark.parametrize("left", ["", "{}", '{"port": 1}', '{"port": "x"}', '{"port": 1e99}'])

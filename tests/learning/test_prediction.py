@@ -29,7 +29,7 @@ X = np.random.default_rng(1).normal(size=(1030, 3)).astype(np.float32)
 )
 def test_draws_at_once_are_the_draws_one_by_one(likelihood):
     learnt, belief = learnt_of(likelihood, likelihood.label_names)
-    found = prediction.predicted(learnt, belief, X, 16)
+    found = prediction.Predictor(learnt)(belief, X, 16)
     apply = flat_apply(learnt.model)
     told = likelihood.told(likelihood.predictive(apply, belief, jnp.asarray(X), jax.random.key(0), 16))
     for name in (*(f"p_{label}" for label in likelihood.label_names), "aleatoric", "epistemic"):
@@ -39,10 +39,10 @@ def test_draws_at_once_are_the_draws_one_by_one(likelihood):
 
 def test_pieces_on_several_devices_are_the_whole(monkeypatch):
     learnt, belief = learnt_of(Gaussian())
-    whole = prediction.predicted(learnt, belief, X, 8)
+    whole = prediction.Predictor(learnt)(belief, X, 8)
     monkeypatch.setattr(prediction, "PIECE", 300)
     assert len(jax.local_devices()) > 1
-    parts = prediction.predicted(learnt, belief, X, 8)
+    parts = prediction.Predictor(learnt)(belief, X, 8)
     for name in whole.columns:
         np.testing.assert_allclose(parts.columns[name], whole.columns[name], rtol=1e-6)
 
@@ -50,4 +50,4 @@ def test_pieces_on_several_devices_are_the_whole(monkeypatch):
 def test_a_level_that_is_none_is_refused_for_labels_too():
     learnt, belief = learnt_of(Bernoulli(("a", "b")), ("a", "b"))
     with pytest.raises(InputError, match="level: must lie between 0 and 1"):
-        prediction.predicted(learnt, belief, X, 8, level=1.5)
+        prediction.Predictor(learnt)(belief, X, 8, level=1.5)

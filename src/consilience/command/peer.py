@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import threading
+import time
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -128,6 +131,7 @@ def start(
     health_port: Annotated[
         int, typer.Option(min=0, max=65535, help="Where this host can ask how it goes; 0: any port that is free.")
     ] = 0,
+    child_of: Annotated[int, typer.Option(hidden=True, help="Stop when this process, which started it, is gone.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON line for everything that happens.")] = False,
     quiet: Quiet = False,
 ) -> None:
@@ -142,6 +146,8 @@ def start(
         from consilience.learning.peer import Peer
 
         peer_ = Peer(home, _teller(as_json, quiet), health_port=health_port)
+        if child_of:
+            threading.Thread(target=_stop_with, args=(child_of, peer_), daemon=True).start()
         with asking(peer_.stop):
             fit = peer_.run()
     done, rounds = peer_.node.round, peer_.node.life.rounds
@@ -150,6 +156,13 @@ def start(
     if not (quiet or as_json):
         say(f"all {rounds} rounds are played; what was learnt is in {fit.folder}")
         say(f"next: consilience predict {fit.folder} NEW_FILE")
+
+
+def _stop_with(parent: int, peer_: Any) -> None:
+    """Whoever was started for a trial does not go on when the trial is gone, however it ended."""
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    peer_.stop("who started it is gone")
 
 
 @peer.command()

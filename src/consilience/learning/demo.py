@@ -72,7 +72,8 @@ def begun(folder: Path, agents: int, rounds: int, rule: str) -> list[str]:
 def played(folder: Path, names: list[str], say: Callable[[str], None]) -> dict[str, int]:
     """Start a process for everybody, tell how they go, and wait for all; how each of them ended."""
     logs: dict[str, IO[bytes]] = {name: (folder / name / "log.jsonl").open("wb") for name in names}
-    command = [sys.executable, "-m", "consilience.command.main", "peer", "start", "--json", "--home"]
+    command = [sys.executable, "-m", "consilience.command.main", "peer", "start", "--json"]
+    command += ["--child-of", str(os.getpid()), "--home"]
     running = {
         name: subprocess.Popen([*command, str(folder / name)], stdout=logs[name], stderr=subprocess.STDOUT)
         for name in names

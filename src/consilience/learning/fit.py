@@ -23,7 +23,7 @@ from consilience.learning.coefficients import Coefficients, check_linear, coeffi
 from consilience.learning.export import Exported
 from consilience.learning.frameworks import as_model
 from consilience.learning.inputs import read_inputs
-from consilience.learning.prediction import Prediction, predicted
+from consilience.learning.prediction import Prediction, Predictor
 from consilience.report.tables import show
 from consilience.runs import folder as files
 from consilience.runs import run
@@ -92,6 +92,7 @@ class Fit:
         self.config = experiments.with_given(config, made, likelihood)
         self.learnt: Learnt = experiments.learnt(self.config, shares)
         self.agents = self.learnt.names
+        self._predict = Predictor(self.learnt)
         self._file = _checked(folder)
 
     @property
@@ -180,9 +181,7 @@ class Fit:
             raise InputError(f"samples: must be at least 1, got {brief(samples)}")
         flat = belief.belief_of(self) if isinstance(belief, Exported) else self.flat_belief(agent, belief, **which)
         with jax.enable_x64(self.config.precision == "float64"):
-            return predicted(
-                self.learnt, flat, inputs, samples or max(getattr(self.config, "samples", 0), 32), level=level
-            )
+            return self._predict(flat, inputs, samples or max(getattr(self.config, "samples", 0), 32), level=level)
 
     def coefficients(
         self, agent: int | str = 0, level: float = 0.95, belief: Which = "pooled", **which: Any

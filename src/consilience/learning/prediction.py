@@ -84,36 +84,44 @@ class Prediction:
         return polars.DataFrame(dict(self.columns))
 
 
-def predicted(
-    learnt: Learnt, belief: AnyBelief, inputs: np.ndarray, samples: int, seed: int = 0, level: float = 0.9
-) -> Prediction:
-    """What a belief predicts, by Monte Carlo over draws of the parameters; rows are spread over the devices."""
-    if inputs.shape[1:] != learnt.shape:
-        raise InputError(f"inputs: must have the shape {learnt.shape} each, got {inputs.shape[1:]}")
-    if not len(inputs):
-        raise InputError("inputs: must have at least one row, got none")
-    require_level(level)
-    begins = range(0, len(inputs), PIECE)
-    devices = jax.local_devices()[: len(begins)]
-    predict = jax.jit(partial(_predictive, learnt, samples))
-    wide = bool(jax.config.read("jax_enable_x64"))  # of this thread
+class Predictor:
+    """Predictions by Monte Carlo over draws of the parameters; a program is compiled once, whoever's belief it is."""
 
-    def of_piece(begin: int) -> dict[str, np.ndarray]:
-        piece = inputs[begin : begin + PIECE]
-        spare = min(PIECE, len(inputs)) - len(piece)  # one shape, one program
-        filled = np.concatenate([piece, np.zeros((spare, *piece.shape[1:]), piece.dtype)]) if spare else piece
-        with jax.enable_x64(wide):
-            given = belief, filled, jax.random.key(seed)
-            found = predict(*jax.device_put(given, devices[begin // PIECE % len(devices)]))
-            return {name: column[: len(piece)] for name, column in learnt.likelihood.told(found, level).items()}
+    def __init__(self, learnt: Learnt) -> None:
+        self.learnt = learnt
+        self._compiled: dict[int, Any] = {}
 
-    with ThreadPoolExecutor(len(devices)) as beside:  # a device computes for one thread at a time
-        parts = list(beside.map(of_piece, begins))
-    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    found = Prediction(columns, learnt.label_names, level)
-    if learnt.label_names:
-        columns["prediction"] = values_of(learnt.label_names)[found.probabilities.argmax(1)]
-    return found
+    def __call__(
+        self, belief: AnyBelief, inputs: np.ndarray, samples: int, seed: int = 0, level: float = 0.9
+    ) -> Prediction:
+        """What a belief predicts; rows are spread over the devices."""
+        learnt = self.learnt
+        if inputs.shape[1:] != learnt.shape:
+            raise InputError(f"inputs: must have the shape {learnt.shape} each, got {inputs.shape[1:]}")
+        if not len(inputs):
+            raise InputError("inputs: must have at least one row, got none")
+        require_level(level)
+        begins = range(0, len(inputs), PIECE)
+        devices = jax.local_devices()[: len(begins)]
+        predict = self._compiled.setdefault(samples, jax.jit(partial(_predictive, learnt, samples)))
+        wide = bool(jax.config.read("jax_enable_x64"))  # of this thread
+
+        def of_piece(begin: int) -> dict[str, np.ndarray]:
+            piece = inputs[begin : begin + PIECE]
+            spare = min(PIECE, len(inputs)) - len(piece)  # one shape, one program
+            filled = np.concatenate([piece, np.zeros((spare, *piece.shape[1:]), piece.dtype)]) if spare else piece
+            with jax.enable_x64(wide):
+                given = belief, filled, jax.random.key(seed)
+                found = predict(*jax.device_put(given, devices[begin // PIECE % len(devices)]))
+                return {name: column[: len(piece)] for name, column in learnt.likelihood.told(found, level).items()}
+
+        with ThreadPoolExecutor(len(devices)) as beside:  # a device computes for one thread at a time
+            parts = list(beside.map(of_piece, begins))
+        columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        found = Prediction(columns, learnt.label_names, level)
+        if learnt.label_names:
+            columns["prediction"] = values_of(learnt.label_names)[found.probabilities.argmax(1)]
+        return found
 
 
 def _predictive(learnt: Learnt, samples: int, belief: AnyBelief, inputs: Array, key: PRNGKeyArray) -> Any:
