@@ -12,7 +12,7 @@ import typer
 
 from consilience.command.ends import paths_given
 from consilience.command.play import prepare
-from consilience.command.shared import AsJson, Quiet, fail, print_json, say, show
+from consilience.command.shared import AsJson, Quiet, fail, print_json, say
 from consilience.errors import InputError
 from consilience.files.strict_json import strict_json
 from consilience.machine.stopping import asking, unwinding
@@ -100,32 +100,6 @@ def join(
 
 
 @peer.command()
-def check(
-    home: Home = HOME,
-    seconds: Annotated[float, typer.Option(min=0.1, max=600, help="How long to try.")] = 10.0,
-    as_json: AsJson = False,
-) -> None:
-    """Look at every link before you start: is the neighbour there, is it who it should be, has it the same study?
-
-    Nothing is learnt or sent. Neighbours that do not run yet cannot be seen; those who call you must run, too.
-    """
-    prepare()
-    with unwinding(), paths_given():
-        from consilience.learning.peer import check as look
-
-        found = look(home, seconds)
-    wrong = [one for one in found if one.problem]
-    if as_json:
-        print_json([one._asdict() for one in found])
-    else:
-        for one in found:
-            told = f"version {one.version}, epoch {one.epoch}, clock {one.clock:+.1f} s"
-            say(one.problem if one.problem else f"{one.neighbour}: in order ({told})")
-    if wrong:
-        raise SystemExit(1)
-
-
-@peer.command()
 def start(
     home: Home = HOME,
     health_port: Annotated[
@@ -163,97 +137,6 @@ def _stop_with(parent: int, peer_: Any) -> None:
     while os.getppid() == parent:
         time.sleep(0.5)
     peer_.stop("who started it is gone")
-
-
-@peer.command()
-def status(home: Home = HOME, as_json: AsJson = False) -> None:
-    """Tell how your peer stands with its neighbours; exit code 1 where it does not run, or nothing is exchanged.
-
-    A neighbour is away, or reachable (there is a connection), or admitted (study and roster are agreed on), or
-    contributing (what it said was used in the last round).
-    """
-    with unwinding(), paths_given():
-        from consilience.learning.peer import status as of
-
-        told = of(home)
-    if as_json:
-        print_json(told)
-    elif told["running"]:
-        _show_status(told)
-    if not told["running"]:
-        then = "" if told["was"] == "finished" else f"; start it with: consilience peer start --home {home}"
-        fail(f"{told['name']} does not run: {told['was']}, {told['round']} rounds are played{then}", 1)
-    if not told["exchanging"]:
-        fail("nothing is exchanged: no neighbour contributed to the last round", 1)
-
-
-@peer.command()
-def leave(home: Home = HOME, quiet: Quiet = False) -> None:
-    """Let your running peer finish its step, save, say goodbye and end. `peer start` comes back, and carries on."""
-    with unwinding(), paths_given():
-        from consilience.learning.peer import leave as left
-
-        number = left(home)
-    if not quiet:
-        say(f"left after round {number}; come back with: consilience peer start --home {home}")
-
-
-@peer.command()
-def block(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A member of the study.")],
-    undo: Annotated[bool, typer.Option("--undo", help="Take it back.")] = False,
-    home: Home = HOME,
-    quiet: Quiet = False,
-) -> None:
-    """Have nothing to do with a member from the next round on, whatever the roster says. Its weight returns to you.
-
-    What was pooled stays pooled. Only your own peer is concerned; the steward removes a member for all.
-    """
-    with unwinding(), paths_given():
-        from consilience.learning.peer import block as blocked
-
-        blocked(home, name, undo)
-    if not quiet:
-        say(f"{name} is {'not blocked any more' if undo else 'blocked'}, from the next round on")
-
-
-def _show_status(told: dict[str, Any]) -> None:
-    from consilience.report.tables import table
-
-    def ago(seconds: float | None) -> str:
-        return "never" if seconds is None else f"{seconds:.0f} s ago"
-
-    columns = [
-        "neighbour",
-        "state",
-        "last heard",
-        "round",
-        "epoch",
-        "version",
-        "clock",
-        "MB sent",
-        "MB received",
-        "why",
-    ]
-    rows = [
-        [
-            one["name"],
-            one["state"],
-            ago(one["last_heard"]),
-            one["round"],
-            one["epoch"],
-            one["version"],
-            f"{one['clock']:+.1f} s",
-            f"{one['bytes_sent'] / 1e6:.2f}",
-            f"{one['bytes_received'] / 1e6:.2f}",
-            one["why"],
-        ]
-        for one in told["neighbours"]
-    ]
-    title = f"{told['name']} in {told['study']}, epoch {told['epoch']}: round {told['round']} of {told['rounds']}"
-    show(table(columns, rows, title))
-    if told["strangers"]:
-        say(f"{told['strangers']} calls of people who are not in the roster were refused")
 
 
 def _teller(as_json: bool, quiet: bool) -> Any:

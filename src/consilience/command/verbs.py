@@ -13,7 +13,7 @@ from consilience.command.data import data
 from consilience.command.ends import paths_given
 from consilience.command.new import new
 from consilience.command.paper import reproduce
-from consilience.command.peer import peer
+from consilience.command.peer_links import peer
 from consilience.command.play import DataDir, play, prepare, show_summary
 from consilience.command.shared import AsJson, Quiet, Settings, print_json, say, show, working
 from consilience.command.study import study

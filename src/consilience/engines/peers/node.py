@@ -22,10 +22,10 @@ from consilience.engines.peers.link import Link
 from consilience.engines.peers.mailboxes import Counted, Filled, Mailbox, Pooled, Tabled
 from consilience.engines.peers.messages import Said
 from consilience.engines.peers.player import ArmPlayer
-from consilience.engines.peers.reception import Known, Reception, Told, nobody
+from consilience.engines.peers.reception import Reception, Told, nobody
 from consilience.engines.peers.roster import Roster
-from consilience.engines.peers.status import Neighbour, Status
-from consilience.engines.peers.transport import CONNECTED, STRANGERS, Transport
+from consilience.engines.peers.status import Seen, Status, neighbour
+from consilience.engines.peers.transport import STRANGERS, Transport
 from consilience.engines.peers.waiting import Patience, Waiting
 from consilience.engines.peers.wire import Bounds
 from consilience.errors import InputError
@@ -100,28 +100,11 @@ class Node:
         traffic, refused, states = self._transport.bytes(), self._transport.refused(), self._transport.states()
         played = self.round - self.life.position.published
 
-        def of(number: int, known: Known) -> Neighbour:
-            member = self.links[number].other
-            sent, received = traffic.get(member.id, (0, 0))
-            connected = (state := states.get(member.id, "")) == CONNECTED
-            return Neighbour(
-                name=member.name,
-                reachable=connected,
-                admitted=connected and known.admitted,
-                contributing=known.used >= played > 0 if number in self._row else None,
-                why="" if connected else known.left or state,
-                last_heard=None if known.heard_at is None else self.now() - known.heard_at,
-                round=known.round,
-                confirmed=known.sent,
-                epoch=known.epoch,
-                version=known.version,
-                clock=known.ahead,
-                bytes_sent=sent,
-                bytes_received=received,
-                refused=refused.get(member.id, {}),
-            )
-
-        linked = [of(number, known) for number, known in sorted(self.reception.neighbours.items())]
+        linked = []
+        for number, known in sorted(self.reception.neighbours.items()):
+            id, used = self.links[number].other.id, known.used >= played > 0 if number in self._row else None
+            seen = Seen(states.get(id, ""), traffic.get(id, (0, 0)), refused.get(id, {}))
+            linked.append(neighbour(self.links[number].other.name, known, seen, used, self.now()))
         return Status(
             name=self.identity.name,
             study=self.bundle.study.name,

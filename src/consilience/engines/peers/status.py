@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from consilience.engines.peers.reception import Known
+from consilience.engines.peers.transport import CONNECTED
+
 
 class Neighbour(NamedTuple):
     """How a neighbour stands. Being reachable, admitted and contributing are three things.
@@ -44,6 +47,36 @@ class Neighbour(NamedTuple):
 
 
 away = Neighbour("", False, False, False, "", None, 0, 0, 0, "", 0.0, 0, 0, {})
+
+
+class Seen(NamedTuple):
+    """What a transport has seen of a neighbour: how the connection is, bytes sent and received, what was refused."""
+
+    state: str
+    bytes: tuple[int, int]
+    refused: Mapping[str, int]
+
+
+def neighbour(name: str, known: Known, seen: Seen, contributing: bool | None, now: float) -> Neighbour:
+    """How a neighbour stands, from what the transport has seen of it and what it has said."""
+    connected = seen.state == CONNECTED
+    sent, received = seen.bytes
+    return Neighbour(
+        name=name,
+        reachable=connected,
+        admitted=connected and known.admitted,
+        contributing=contributing,
+        why="" if connected else known.left or seen.state,
+        last_heard=None if known.heard_at is None else now - known.heard_at,
+        round=known.round,
+        confirmed=known.sent,
+        epoch=known.epoch,
+        version=known.version,
+        clock=known.ahead,
+        bytes_sent=sent,
+        bytes_received=received,
+        refused=seen.refused,
+    )
 
 
 class Status(NamedTuple):
