@@ -14,6 +14,8 @@ from peer_homes import NAMES, ROUNDS, made
 
 from consilience.command import main as cli
 from consilience.engines.peers import node
+from consilience.engines.peers.status import Status
+from consilience.engines.peers.transport.health import HealthPort
 from consilience.engines.peers.waiting import Patience
 from consilience.errors import InputError
 from consilience.learning.peer import Peer, block, check, leave, status
@@ -155,6 +157,19 @@ def _until(condition, seconds=120):
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.2)
+
+
+def test_somebody_else_at_the_port_is_not_believed(tmp_path):
+    """A name can be said by anybody; `leave` would send a signal to whatever process it tells."""
+    made(tmp_path, "pooling")
+    told = Status("north", "trial", 1, "0", 1, 3, {}, (), pid=0)
+    other = HealthPort(lambda: told)
+    try:
+        (tmp_path / "north" / "health.json").write_text(json.dumps({"port": other.port, "pid": 4_000_000}))
+        with pytest.raises(InputError, match="does not run"):
+            leave(tmp_path / "north")
+    finally:
+        other.close()
 
 
 @pytest.mark.parametrize("left", ["", "{}", '{"port": 1}', '{"port": "x"}', '{"port": 1e99}'])

@@ -170,7 +170,7 @@ class Peer:
 
         health = HealthPort(node.status, self._health_port)
         try:
-            write_atomically(self.home / HEALTH, strict_json({"port": health.port}).encode())
+            write_atomically(self.home / HEALTH, strict_json({"port": health.port, "pid": os.getpid()}).encode())
             yield
         finally:
             health.close()
@@ -250,11 +250,13 @@ def status(home: Path) -> dict[str, Any]:
     own = identity.load(home)
     _bundle_in(home)
     try:
-        port = json.loads((home / HEALTH).read_bytes())["port"]
-        told = asked(int(port))
+        left = json.loads((home / HEALTH).read_bytes())
+        told = asked(int(left["port"]))
+        # Whoever has the port now may be somebody else: `leave` sends a signal to the process that this names.
+        same = told is not None and (told.get("name"), told.get("pid")) == (own.name, left["pid"])
     except (OSError, ValueError, KeyError, TypeError, OverflowError):
-        told = None
-    if told is not None and told.get("name") == own.name:
+        same = False
+    if same and told is not None:
         return {"running": True, **told}
     known = files.facts(home / RUN)
     return {
