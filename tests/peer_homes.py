@@ -18,7 +18,7 @@ RULES = {
 }
 
 
-def made(folder, rule):
+def made(folder, rule, rounds=ROUNDS, patience=120.0):
     """Three homes with a file each, and a study of them on a ring, which all have joined."""
     rng = np.random.default_rng(0)
     files = {}
@@ -30,7 +30,7 @@ def made(folder, rule):
         files[name].write_text("\n".join(["x0,x1,x2,out", *lines]) + "\n")
     described = {"precision": "float64", "record_every": 1, "columns": COLUMNS, "model": {"kind": "mlp", "hidden": []}}
     task, _ = agreed({"experiment": "learn", **described, **RULES[rule]})
-    study = Study.of({"name": "trial", "task": task, "policy": {"rounds": ROUNDS, "patience": 120.0}})
+    study = Study.of({"name": "trial", "task": task, "policy": {"rounds": rounds, "patience": patience}})
     homes = [identity.create(folder / name, name, f"127.0.0.1:{free_port()}") for name in NAMES]
     bundle = Stewardship.begin(folder / "steward", study, "steward").add([home.card for home in homes])
     bundle = bundle.link(["ring"]).sign()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from consilience.errors import InputError
-    from consilience.learning import Belief, Fit, Prediction, learn, load
+    from consilience.learning import Belief, Fit, Peer, Prediction, learn, load
     from consilience.models import Model, cnn, mlp
     from consilience.models.likelihoods import Bernoulli, Categorical, Gaussian, Poisson
     from consilience.models.likelihoods import given as likelihood
@@ -42,6 +42,7 @@ __all__ = [
     "InputError",
     "Model",
     "Network",
+    "Peer",
     "Poisson",
     "Prediction",
     "cnn",
@@ -60,7 +61,7 @@ __all__ = [
     "watts_strogatz",
 ]
 _HOMES = {
-    **dict.fromkeys(("Belief", "Fit", "Prediction", "learn", "load"), "learning"),
+    **dict.fromkeys(("Belief", "Fit", "Peer", "Prediction", "learn", "load"), "learning"),
     **dict.fromkeys(("Model", "cnn", "mlp"), "models"),
     **dict.fromkeys(("Bernoulli", "Categorical", "Gaussian", "Poisson"), "models.likelihoods"),
     "InputError": "errors",

@@ -61,7 +61,7 @@ def staged(only_begin: bool, real: bool) -> Iterator[None]:
         yield
 
 
-def _not_started(folder: Path, names: list[str], say: Any) -> dict[str, int]:
+def _not_started(folder: Path, names: list[str], *_: Any) -> dict[str, int]:
     """Peers in processes of their own play as long as they are told to."""
     return dict.fromkeys(names, 0)
 

@@ -9,10 +9,14 @@ from peer_homes import NAMES, ROUNDS, RULES, made
 import consilience as cs
 from consilience.described.settings import validate
 from consilience.engines.peers import identity, node
+from consilience.engines.peers.bundle import Bundle
+from consilience.engines.peers.steward import Stewardship
 from consilience.engines.peers.waiting import Patience
 from consilience.errors import InputError
 from consilience.experiments.learn.description import Config
+from consilience.learning import together
 from consilience.learning.peer import Peer
+from consilience.network import read_turns
 from consilience.runs import run
 
 
@@ -28,27 +32,75 @@ def lived(folder):
     return peers
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_peers_are_agents_of_a_simulation(tmp_path, rule):
-    bundle, files, task = made(tmp_path, rule)
-    peers = lived(tmp_path)
-    W = bundle.roster.weights().W.toarray().tolist()
+def simulated(folder, bundle, files, task, rounds=ROUNDS, **changes):
+    """The same task with all files in one place."""
+    network = {"kind": "matrix", "W": bundle.roster.weights().W.toarray().tolist(), **changes}
     shares = {"kind": "files", "files": {name: str(file) for name, file in files.items()}}
-    network = {"kind": "matrix", "W": W}
-    values = {**task, "experiment": "learn", "rounds": ROUNDS, "shares": shares, "network": network}
-    folder = run.begin(validate(Config, values), tmp_path / "simulated")
-    run.carry_on(folder)
-    simulated = cs.load(folder)
+    values = {**task, "experiment": "learn", "rounds": rounds, "shares": shares, "network": network}
+    run.carry_on(run.begin(validate(Config, values), folder))
+    return cs.load(folder)
+
+
+def assert_same_beliefs(peers, together):
     for number, peer in enumerate(peers):
         fit = cs.load(peer.home / "run")
         assert fit.agents == (NAMES[number],)
-        for theirs, own in zip(simulated.flat_belief(number), fit.flat_belief(0), strict=True):
+        for theirs, own in zip(together.flat_belief(number), fit.flat_belief(0), strict=True):
             np.testing.assert_allclose(own, theirs, rtol=1e-9, atol=1e-9 * np.abs(theirs).max())
-        held_out = simulated.record.select("together", "pooled_held_out_nll")[:, number]
-        np.testing.assert_allclose(fit.record.select("together", "pooled_held_out_nll")[:, 0], held_out, rtol=1e-9)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_peers_are_agents_of_a_simulation(tmp_path, rule):
+    """Their beliefs, their scores, and the report of their folders put together."""
+    bundle, files, task = made(tmp_path, rule)
+    peers = lived(tmp_path)
+    run_of_all = simulated(tmp_path / "simulated", bundle, files, task)
+    assert_same_beliefs(peers, run_of_all)
+    for peer in peers:
         heard = (peer.home / "run" / "heard.csv").read_text().splitlines()
         assert len(heard) == 1 + ROUNDS * 3  # nobody was missed
-        assert fit.predict(np.zeros((2, 3))).probabilities.shape == (2, 2)
+        assert cs.load(peer.home / "run").predict(np.zeros((2, 3))).probabilities.shape == (2, 2)
+    told = together.report(together.gathered([tmp_path / name for name in NAMES]), tmp_path / "together")
+    expected = run.report(tmp_path / "simulated")
+    assert told["rows"] == expected["rows"]
+    assert told["tested_on"] == expected["tested_on"]
+    assert told["figures"] == expected["figures"]
+    for which in ("average", "average_pooled"):
+        assert told["arms"]["together"][which] == pytest.approx(expected["arms"]["together"][which], rel=1e-9)
+    for name in NAMES:
+        theirs = expected["arms"]["together"]["agents"][name]
+        assert told["arms"]["together"]["agents"][name] == pytest.approx(theirs, rel=1e-9)
+
+
+def test_where_messages_are_lost_the_realised_weights_give_the_same_beliefs(tmp_path, monkeypatch):
+    """What was heard is written down; played again in `simulate` it ends with what the peers ended with."""
+    rounds, lost = 6, []
+    bundle, files, task = made(tmp_path, "pooling", rounds, patience=1.0)
+    send = node.Node.send
+
+    def losing(self, neighbour, said):
+        if np.random.default_rng([self.me, neighbour, said.round]).random() < 0.3:
+            lost.append((self.me, neighbour, said.round))
+        else:
+            send(self, neighbour, said)
+
+    monkeypatch.setattr(node.Node, "send", losing)
+    peers = lived(tmp_path)
+    homes = [tmp_path / name for name in NAMES]
+    together.report(together.gathered(homes), tmp_path / "together")
+    turns = read_turns(tmp_path / "together" / "turns-together.csv")
+    heard = [(s, r, t) for t, turn in enumerate(turns, 1) for r, s in zip(turn.receivers, turn.senders, strict=True)]
+    assert lost
+    assert not {*lost} & {*heard}
+    changes = {"replay": str(tmp_path / "together" / "turns-together.csv")}
+    assert_same_beliefs(peers, simulated(tmp_path / "simulated", bundle, files, task, rounds, changes=changes))
+    with pytest.raises(InputError, match="'north' is given twice"):
+        together.gathered([*homes, homes[0]])
+    with pytest.raises(InputError, match="is not a peer's"):
+        together.gathered([*homes, tmp_path / "simulated"])
+    named = together.gathered(homes[:2])
+    assert together.realised(named) is None  # west was heard, and its folder is not here
+    assert together.put_together(named).shares["agents"] == list(NAMES[:2])
 
 
 def test_a_peer_that_was_stopped_carries_on(tmp_path, monkeypatch):
@@ -86,3 +138,26 @@ def test_what_does_not_fit_the_study_is_refused_before_anything_is_kept(tmp_path
         Peer.join(tmp_path / "north", tmp_path / "study.bundle", files["north"])
     with pytest.raises(InputError, match="has joined no study"):
         Peer(tmp_path / "east")
+
+
+def test_a_peer_of_a_program_keeps_to_its_data_and_to_the_newest_roster(tmp_path):
+    """What was learnt from stays what it is; before anything was, another file may take its place."""
+    bundle, files, _ = made(tmp_path, "sites")
+    home, study = tmp_path / "north", tmp_path / "study.bundle"
+    newer = Stewardship.open(tmp_path / "steward").remove("west").sign()
+    newer.write(home / "study.bundle")
+    assert Peer.open(home, study, files["south"]).config.shares.files == {"north": files["south"]}
+    assert Bundle.read(home / "study.bundle").roster.epoch == bundle.roster.epoch + 1
+    peer = Peer.open(home, study, str(files["north"]), told=lambda what, **facts: what == "round" and peer.stop())
+    threading.Timer(2.0, peer.stop).start()
+    peer.run()
+    with pytest.raises(InputError, match=r"south\.csv' is not what was learnt from so far"):
+        Peer.open(home, study, files["south"])
+    Peer.open(home, study, files["north"])
+    files["north"].write_text(files["north"].read_text() + "0,0,0,yes\n")
+    with pytest.raises(InputError, match=r"shares\.files\.north: .*was changed"):
+        Peer(home).run()
+    with pytest.raises(InputError, match="share: is not what was learnt from so far"):
+        Peer.open(home, study, (np.zeros((2, 3)), ["no", "yes"]))
+    with pytest.raises(InputError, match="share: must be a file or a pair of arrays"):
+        Peer.open(home, study, 3)

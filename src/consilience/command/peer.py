@@ -22,7 +22,7 @@ peer = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-HOME = Path("peer")
+HOME, NO_SCORE = Path("peer"), "–"
 Home = Annotated[Path, typer.Option("--home", metavar="FOLDER", help="Where the key and all that is kept lies.")]
 
 
@@ -161,10 +161,7 @@ def told_line(what: str, facts: dict[str, Any]) -> str:
         scores = facts["scores"]
         parts = [f"heard {', '.join(facts['heard']) or 'nobody'}"]
         parts += [f"missed {', '.join(facts['missed'])}"] if facts["missed"] else []
-        for name, form in (("accuracy", ".1%"), ("rmse", ".4g"), ("nll", ".4g")):
-            if (score := scores.get(f"pooled_held_out_{name}")) is not None:
-                parts.append(f"{name} {score:{form}}")
-                break
+        parts += [told] if (told := score_told(scores)) != NO_SCORE else []
         return f"round {facts['round']}: {'; '.join(parts)}"
     if what == "greeted":
         return f"{facts['name']} is here, at round {facts['round']}"
@@ -181,26 +178,13 @@ def told_line(what: str, facts: dict[str, Any]) -> str:
     return what if "round" not in facts else f"{what} after round {facts['round']}"
 
 
-@peer.command()
-def demo(
-    agents: Annotated[int, typer.Option(min=2, max=50, help="How many peers.")] = 4,
-    rounds: Annotated[int, typer.Option(min=1, help="How many rounds.")] = 20,
-    rule: Annotated[str, typer.Option(help="paper, sites or tracking; `consilience rules` tells of them.")] = "sites",
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where their homes are made.")] = Path("runs/peers"),
-    quiet: Quiet = False,
-) -> None:
-    """Try it: real processes on this machine, with keys of their own and mutual TLS, learn digits split by label."""
-    prepare()
-    with unwinding(), paths_given():
-        from consilience.learning.demo import begun, played
+def score_told(scores: dict[str, float]) -> str:
+    """The first score that people ask for, by the rows that a peer holds out.
 
-        if out.exists() and any(out.iterdir()):
-            raise InputError(f"--out: '{out}' is there already and not empty")
-        names = begun(out, agents, rounds, rule)
-        if not quiet:
-            say(f"{agents} peers on a ring, each with some digits only: {', '.join(names)}")
-        ended = played(out, names, say if not quiet else lambda line: None)
-    if lost := [name for name, code in ended.items() if code]:
-        fail(f"{', '.join(lost)} did not play to the end; their logs are in {out}/NAME/log.jsonl", 1)
-    if not quiet:
-        say(f"next: consilience predict {out / names[0] / 'run'} FILE")
+    >>> score_told({"pooled_held_out_nll": 0.5, "pooled_held_out_accuracy": 0.75}), score_told({})
+    ('accuracy 75.0%', '–')
+    """
+    for name, form in (("accuracy", ".1%"), ("rmse", ".4g"), ("nll", ".4g")):
+        if (score := scores.get(f"pooled_held_out_{name}")) is not None:
+            return f"{name} {score:{form}}"
+    return NO_SCORE

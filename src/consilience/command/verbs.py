@@ -13,7 +13,7 @@ from consilience.command.data import data
 from consilience.command.ends import paths_given
 from consilience.command.new import new
 from consilience.command.paper import reproduce
-from consilience.command.peer_links import peer
+from consilience.command.peer_demo import peer
 from consilience.command.play import DataDir, play, prepare, show_summary
 from consilience.command.shared import AsJson, Quiet, Settings, print_json, say, show, working
 from consilience.command.study import study
@@ -114,19 +114,34 @@ def resume(
 
 @app.command()
 def report(
-    folder: Annotated[Path, typer.Argument(help="The folder of a run.")],
+    folders: Annotated[
+        list[Path], typer.Argument(metavar="FOLDER...", help="The folder of a run, or those of all peers of a study.")
+    ],
     to: Annotated[
         Path | None, typer.Option(help="Write them to another folder, e.g. to keep them with a paper.")
     ] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Draw a run's figures and write its summary anew from its record."""
-    from consilience.runs import run as runs
+    """Draw a run's figures and write its summary anew from its record.
 
-    with unwinding():
-        summary = runs.report(folder, to)
-    show_summary(summary, to or folder, as_json, quiet)
+    Of peers that learnt together, several folders (or homes) give what a simulation of all of them would have told, in
+    the folder that --to names [default: runs/together-N].
+    """
+    with unwinding(), paths_given():
+        if len(folders) == 1:
+            from consilience.runs import run as runs
+
+            to = to or folders[0]
+            summary = runs.report(folders[0], to)
+        else:
+            from consilience.learning import together
+            from consilience.runs.folder import new_folder
+
+            peers = together.gathered(folders)  # what is refused makes no folder
+            to = to or new_folder("together")
+            summary = together.report(peers, to)
+    show_summary(summary, to, as_json, quiet)
 
 
 @app.command()

@@ -5,6 +5,7 @@ from consilience.learning.coefficients import Coefficients
 from consilience.learning.comparison import compare
 from consilience.learning.fit import Belief, Fit, load
 from consilience.learning.from_arrays import learn
+from consilience.learning.peer import Peer
 from consilience.learning.prediction import Prediction
 
-__all__ = ["Belief", "Coefficients", "Fit", "Prediction", "compare", "export", "learn", "load"]
+__all__ = ["Belief", "Coefficients", "Fit", "Peer", "Prediction", "compare", "export", "learn", "load"]

@@ -9,20 +9,24 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jax
+import numpy as np
 
+from consilience.data.arrays import check_pair
 from consilience.described.settings import to_toml
 from consilience.errors import InputError, printable
 from consilience.experiments.learn.agreed import described_by
 from consilience.experiments.learn.description import Config
 from consilience.experiments.learn.one import Share, share_of
 from consilience.files.strict_json import strict_json
-from consilience.files.whole import write_atomically
+from consilience.files.whole import replacing, write_atomically
 from consilience.learning.fit import Fit
 from consilience.runs import folder as files
+from consilience.runs.description import pinned
 from consilience.runs.provenance import provenance
 
 if TYPE_CHECKING:
@@ -30,8 +34,9 @@ if TYPE_CHECKING:
     from consilience.engines.peers.checking import Found
     from consilience.engines.peers.node import Node
 
-BUNDLE, RUN, JOINED, HEALTH = "study.bundle", "run", "joined.json", "health.json"
+BUNDLE, RUN, HEALTH, DATA = "study.bundle", "run", "health.json", "data.npz"
 ARM = "together"
+OTHER_DATA = "is not what was learnt from so far; give it as it was, or take a new home"
 
 
 class Peer:
@@ -106,6 +111,24 @@ class Peer:
         )
 
     @classmethod
+    def open(cls, folder: str | Path, task: str | Path, share: Any, **options: Any) -> Peer:
+        """A peer of a program: joined to the study of a bundle with its own data, where it has not joined it yet.
+
+        folder: its home, with a key (`consilience peer init`, `identity.create`). task: the bundle that the steward
+        signed. share: a file, or a pair of arrays (x, y), which are kept in the home, readable by its owner only.
+        options: as of `Peer` (told, listen, health_port).
+
+        >>> fit = Peer.open("peer", "study.bundle", (x, y)).run()  # doctest: +SKIP
+        """
+        from consilience.engines.peers import identity
+
+        home = Path(folder)
+        identity.load(home)  # refused before anything is written
+        data = Path(share) if isinstance(share, str | Path) else _kept(home, share)
+        cls.join(home, Path(task), data)
+        return cls(home, **options)
+
+    @classmethod
     def join(cls, home: Path, bundle_file: Path, data: Path) -> int:
         """Take a study's bundle into a home and check the own data against it; nothing is sent to anybody.
 
@@ -121,23 +144,29 @@ class Peer:
             gone = bundle.roster.tombstone(own.id)
             said = f"was removed in epoch {gone.epoch}" if gone else "is not in its roster; send the steward your card"
             raise InputError(f"bundle '{printable(str(bundle_file))}': {own.name} {said}")
-        if (home / BUNDLE).exists() and Bundle.read(home / BUNDLE).study.hash != bundle.study.hash:
+        known = Bundle.read(home / BUNDLE) if (home / BUNDLE).exists() else None
+        if known is not None and known.study.hash != bundle.study.hash:
             raise InputError(f"home: '{printable(str(home))}' has joined another study; take a home for each")
-        config = described_by(
-            bundle.study.task,
-            shares={"kind": "files", "files": {own.name: str(data.absolute())}},
-            network={"kind": "ring", "agents": 1},
-            rounds=bundle.study.policy.rounds,
+        if known is not None and known.roster.epoch > bundle.roster.epoch:
+            bundle = known  # neighbours have told of a newer roster
+        config = pinned(
+            described_by(
+                bundle.study.task,
+                shares={"kind": "files", "files": {own.name: str(data.absolute())}},
+                network={"kind": "ring", "agents": 1},
+                rounds=bundle.study.policy.rounds,
+            )
         )
         with jax.enable_x64(config.precision == "float64"):
             share = _share(config, bundle, member.number, max(bundle.roster.numbers) + 1)
         home_run = home / RUN
         home_run.mkdir(exist_ok=True)
-        if not (home_run / files.CONFIG).exists():
+        with files.locked(home_run):
+            if files.latest_checkpoint(home_run) is not None and _joined(home).files != config.files:
+                raise InputError(f"data: '{printable(str(data))}' {OTHER_DATA}")
             files.write_shares(home_run, share.kept)
-            files.note(home_run, status="joined", seeds=config.seeds(), peer=own.name, **provenance(None))
+            files.note(home_run, seeds=config.seeds(), peer=own.name, **provenance(None))
             files.write(home_run, files.CONFIG, to_toml(config).encode())
-        write_atomically(home / JOINED, strict_json({"data": str(data.absolute())}).encode())
         bundle.write(home / BUNDLE)
         rows: int = share.kept["rows"][0]
         return rows
@@ -147,6 +176,7 @@ class Peer:
         from consilience.runs.folder import locked
 
         with locked(self.home / RUN):
+            pinned(self.config)  # the data is what was learnt from so far
             node = self._node = self._begun()
             if self._stopped:
                 node.stop(self._stopped)
@@ -265,6 +295,23 @@ def status(home: Path) -> dict[str, Any]:
         "was": known.get("status", "joined"),
         "round": known.get("rounds_played", 0),
     }
+
+
+def _kept(home: Path, share: Any) -> Path:
+    """A pair of arrays as a file of the home; once learnt from, others are refused."""
+    if not isinstance(share, tuple | list) or len(share) != 2:
+        raise InputError(f"share: must be a file or a pair of arrays (x, y), got {type(share).__name__}")
+    x, y = check_pair(share[0], share[1], "share")
+    content, file = BytesIO(), home / DATA
+    np.savez(content, x=x, y=y)
+    if file.exists() and file.read_bytes() == content.getvalue():
+        return file
+    if (home / RUN).is_dir() and files.latest_checkpoint(home / RUN) is not None:
+        raise InputError(f"share: {OTHER_DATA}")
+    with replacing(file) as stream:
+        os.fchmod(stream.fileno(), 0o600)
+        stream.write(content.getvalue())
+    return file
 
 
 def _joined(home: Path) -> Config:

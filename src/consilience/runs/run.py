@@ -49,6 +49,7 @@ __all__ = [
     "played",
     "recorded",
     "report",
+    "reported",
 ]
 
 
@@ -210,7 +211,11 @@ def report(folder: Path, to: Path | None = None) -> dict[str, Any]:
     to = to or folder
     files.check_place(to)
     config, record = recorded(folder)
-    facts = files.facts(folder)
+    return reported(config, record, files.facts(folder), to)
+
+
+def reported(config: RunConfig, record: Record, facts: dict[str, Any], to: Path) -> dict[str, Any]:
+    """Write the summary and the figures of a record into a folder; `facts` are of how it came about."""
     with jax.enable_x64(config.precision == "float64"):
         figures = experiments.draw(config, record, to / FIGURES)
         summary: dict[str, Any] = {

@@ -41,7 +41,8 @@ def replayed(W_of_round, agents, rounds):
 @given(seed=st.integers(0, 10**6), agents=st.integers(2, 7), late=st.sampled_from([0.0, 2.0]))
 def test_without_loss_everybody_hears_everybody_in_every_round(seed, agents, late):
     W = graph(np.random.default_rng(seed), agents)
-    world = World(W, "pooling", 12, seed, late=late)
+    # Somebody may have to wait for all the others, one after another: that is not too long here.
+    world = World(W, "pooling", 12, seed, late=late, patience=Patience(round=60.0, gather=60.0))
     world.play()
     expected = replayed(lambda number: (W, np.ones(agents, bool)), agents, 12)
     np.testing.assert_allclose([flat(q) for q in world.beliefs()], expected, rtol=1e-12)

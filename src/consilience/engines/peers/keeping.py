@@ -6,9 +6,10 @@ The folder is that of any run, with one agent: what reads runs reads it.
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping
+import os
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TextIO
 
 import jax
 import numpy as np
@@ -44,7 +45,7 @@ class Keeper:
     def __init__(self, folder: Path, arm: str, digest: str) -> None:
         self.folder, self._arm, self._digest = folder, arm, digest
         self._record: RecordWriter | None = None
-        self._heard: list[tuple[Any, ...]] = []
+        self._heard: TextIO | None = None
         self._known, self._next_round = NOTHING, 1
 
     def load(self, shapes: Any) -> Standing | None:
@@ -73,16 +74,16 @@ class Keeper:
     def open(self) -> None:
         """Go on writing from where it stood: what was recorded of later rounds goes, because they are played anew."""
         self._record = RecordWriter(self.folder / files.RECORD, self._known)
-        file = self.folder / HEARD
-        if file.exists():
-            with file.open(newline="") as stream:
-                rows = list(csv.reader(stream))[1:]
-            self._heard = [tuple(row) for row in rows if int(row[0]) < self._next_round]
+        write_atomically(self.folder / HEARD, as_csv([HEADER, *self._heard_before()]).encode())
+        self._heard = (self.folder / HEARD).open("a", encoding="utf-8")
 
     def save(self, state: Any, public: Any, position: Position, mail: Kept, incarnation: int) -> None:
         """Where it stands now; the checkpoint before is kept."""
         assert self._record is not None
+        assert self._heard is not None
         extent = self._record.sync()
+        self._heard.flush()
+        os.fsync(self._heard.fileno())
         progress = jax.tree.map(lambda x: np.asarray(x)[None, None], Progress(state, public))
         tree = {self._arm: progress, MAIL: mail.arrays}
         where = {
@@ -92,27 +93,44 @@ class Keeper:
             "peer": {"published": position.published, "mail": mail.known, "incarnation": incarnation},
         }
         save_checkpoint(self.folder / files.CHECKPOINT, tree, jax.tree.leaves(tree), where)
-        self._write_heard()
         files.note(self.folder, record=list(extent), rounds_played=position.round)
 
-    def played(self, number: int, filled: Filled, scores: Mapping[str, float] | None) -> None:
+    def played(self, number: int, filled: Filled, names: Mapping[int, str], scores: Mapping[str, float] | None) -> None:
         """Record a round: who was heard, with what weight, how old; and scores, where they were measured."""
-        self._heard += [
-            (number, sender, repr(weight), filled.ages.get(sender, 0)) for sender, weight in filled.weights.items()
+        assert self._record is not None
+        assert self._heard is not None
+        rows = [
+            (number, names.get(sender, sender), repr(weight), filled.ages.get(sender, 0))
+            for sender, weight in filled.weights.items()
         ]
-        if scores is not None and self._record is not None:
+        self._heard.write(as_csv(rows))
+        if scores is not None:
             self._record.append(self._arm, [number], {name: np.array([[value]]) for name, value in scores.items()})
 
     def close(self) -> None:
         """Everything on disk."""
-        if self._record is not None:
-            self._record.close()
-            self._record = None
+        for file in (self._record, self._heard):
+            if file is not None:
+                file.close()
+        self._record = self._heard = None
 
-    def _write_heard(self) -> None:
-        rows = [HEADER, *self._heard]
-        text = "".join(",".join(map(str, row)) + "\n" for row in rows)
-        write_atomically(self.folder / HEARD, text.encode())
+    def _heard_before(self) -> Iterator[list[str]]:
+        """Who was heard in the rounds that are not played anew; a line that a crash has torn is of one that is."""
+        if not (self.folder / HEARD).exists():
+            return
+        with (self.folder / HEARD).open(newline="", encoding="utf-8", errors="replace") as stream:
+            for row in csv.reader(stream):
+                if len(row) == len(HEADER) and row[0].isdecimal() and int(row[0]) < self._next_round:
+                    yield row
+
+
+def as_csv(rows: Iterable[Iterable[object]]) -> str:
+    """Lines of values that need no quotes.
+
+    >>> as_csv([("round", "heard"), (1, "north")])
+    'round,heard\\n1,north\\n'
+    """
+    return "".join(",".join(map(str, row)) + "\n" for row in rows)
 
 
 def _as_run(shapes: Progress) -> Any:

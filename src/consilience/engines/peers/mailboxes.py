@@ -110,7 +110,7 @@ class Pooled:
         beliefs = {sender: said.entries[0].arrays for sender, said in used.items()} | {self._me: self._own.arrays}
         weights = {sender: row[sender] for sender in sorted(used)}
         weights[self._me] = row[self._me] + sum(w for j, w in row.items() if j != self._me and j not in used)
-        ages = {sender: max(number - said.round, 0) for sender, said in used.items()} | {self._me: 0}
+        ages = {sender: number - said.round for sender, said in used.items()} | {self._me: 0}
         pooled = weighted_sum((weights[j], beliefs[j]) for j in weights)
         return Filled(pooled, weights, ages)
 

@@ -154,16 +154,17 @@ class Node:
         self.reception.versions = life.mailbox.held()
         due = number % self._record_every == 0 or number == life.rounds
         scores = self.player.measure(life.state, self._public(life), number) if due else None
-        self._keeper.played(number, filled, scores)
+        names = {member.number: member.name for member in self.bundle.roster.members}
+        self._keeper.played(number, filled, names, scores)
         self.reception.contributed(number, self._row.keys() - {*missed, life.me})
         self._scores = scores or self._scores
-        names = {member.number: member.name for member in self.bundle.roster.members}
         self._told(
             "round",
             round=number,
             heard=[names.get(one, str(one)) for one in filled.weights if one != life.me],
             missed=[names.get(one, str(one)) for one in missed],
             scores=scores or {},
+            sent=sum(sent for sent, _ in self._transport.bytes().values()),
         )
         if (offered := self.reception.newer_bundle()) is not None:
             self._change(offered)

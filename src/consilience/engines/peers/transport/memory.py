@@ -52,6 +52,13 @@ class Net:
         self._cut.add(frozenset((one, other)))
         self.close(one, other, "the connection was lost")
 
+    def vanish(self, own: Id) -> None:
+        """Somebody is gone without a word, as one that was killed: others see that the connection is lost."""
+        self._transports[own].running = False
+        for other in [*self._transports]:
+            if other != own:
+                self.close(own, other, "the connection was lost")
+
     def heal(self, one: Id, other: Id) -> None:
         """Let the two connect again."""
         self._cut.discard(frozenset((one, other)))

@@ -1,0 +1,107 @@
+"""Peers as they are, over a net in memory: whatever happens to frames, links and processes, nothing counts twice."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from peer_lives import PRIOR, Own
+from peer_nodes import Nodes
+
+from consilience.engines.peers.transport.memory import Faults
+
+ROUNDS = 80
+SECONDS = 12.0  # in which things happen; afterwards there is time to agree
+
+
+def flat(belief):
+    return np.concatenate([belief["precision"], belief["precision_mean"]])
+
+
+@st.composite
+def schedules(draw):
+    """What happens to whom: frames, links that are cut for a while, halves that do not hear each other, kills."""
+    agents = draw(st.integers(2, 5))
+    faults = Faults(
+        loss=draw(st.floats(0, 0.2)),
+        repeat=draw(st.floats(0, 0.2)),
+        delay=draw(st.integers(0, 4)),
+        reorder=draw(st.booleans()),
+    )
+    when, long = st.floats(0, SECONDS), st.floats(0.1, 8.0)
+    who = st.integers(0, agents - 1)
+    kills = draw(st.lists(st.tuples(when, who, long), max_size=4))
+    cuts = draw(st.lists(st.tuples(when, who, who, long), max_size=4))
+    halves = draw(st.none() | st.tuples(when, long, st.integers(1, agents - 1)))
+    return agents, faults, kills, cuts, halves
+
+
+def events(world, kills, cuts, halves):
+    for when, who, away in kills:
+        yield when, lambda who=who: world.kill(who)
+        yield when + away, lambda who=who: world.start(who)
+    if halves is not None:
+        when, long, first = halves
+        cuts = [*cuts, *((when, i, j, long) for i in range(first) for j in range(first, world.agents))]
+    for when, one, other, long in cuts:
+        if one != other:
+            yield when, lambda one=one, other=other: world.cut(one, other)
+            yield when + long, lambda one=one, other=other: world.mend(one, other)
+
+
+def lived(rule, schedule, seed):
+    agents, faults, kills, cuts, halves = schedule
+    world = Nodes(rule, agents, ROUNDS, seed, faults)
+    world.play(events(world, kills, cuts, halves))
+    return world
+
+
+def check_counts_once(rule, schedule, seed):
+    world = lived(rule, schedule, seed)
+    for q in world.beliefs():
+        np.testing.assert_allclose(flat(q), flat(world.exact()), rtol=1e-6)
+
+
+def check_realised(schedule, seed):
+    """The paper's rule by hand with the weights that were used; who left a round out keeps what it has."""
+    world = lived("pooling", schedule, seed)
+    agents = world.agents
+    own = np.stack([flat(Own(me).final) for me in range(agents)])
+    q = np.repeat(flat(PRIOR)[None], agents, axis=0)
+    for number in range(1, ROUNDS + 1):
+        rows = [keeper.heard.get(number) for keeper in world.keepers]
+        W = np.eye(agents)
+        for me, row in enumerate(rows):
+            if row is not None:
+                W[me] = [row.get(j, 0.0) for j in range(agents)]
+        np.testing.assert_allclose(W.sum(1), 1)
+        played = np.array([row is not None for row in rows])[:, None]
+        q = np.where(played, W @ np.where(played, q + own, q), q)
+    np.testing.assert_allclose([flat(belief) for belief in world.beliefs()], q, rtol=1e-9)
+
+
+@pytest.mark.parametrize("rule", ["sites", "tracking"])
+@settings(max_examples=3, deadline=None)
+@given(schedule=schedules(), seed=st.integers(0, 10**6))
+def test_evidence_counts_once(rule, schedule, seed):
+    check_counts_once(rule, schedule, seed)
+
+
+@settings(max_examples=3, deadline=None)
+@given(schedule=schedules(), seed=st.integers(0, 10**6))
+def test_the_realised_weights_give_the_same_beliefs(schedule, seed):
+    check_realised(schedule, seed)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("rule", ["sites", "tracking"])
+@settings(max_examples=400, deadline=None)
+@given(schedule=schedules(), seed=st.integers(0, 10**6))
+def test_evidence_counts_once_at_length(rule, schedule, seed):
+    check_counts_once(rule, schedule, seed)
+
+
+@pytest.mark.soak
+@settings(max_examples=300, deadline=None)
+@given(schedule=schedules(), seed=st.integers(0, 10**6))
+def test_the_realised_weights_give_the_same_beliefs_at_length(schedule, seed):
+    check_realised(schedule, seed)

@@ -1,0 +1,171 @@
+"""Whole peers in one process, over the transport's twin in memory: links, wire, roster and life, stepped by hand.
+
+Only the sockets, the disk and what is learnt are stand-ins. Frames are lost, repeated, late and out of order; links are
+cut and mended; peers are killed between any two steps and come back from what they saved.
+"""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+from peer_lives import PRIOR, Own, player_of, plus, snapshot
+from people import STUDY, bundle, person
+
+from consilience.engines.peers.keeping import Keeper, Standing
+from consilience.engines.peers.mailboxes import Kept
+from consilience.engines.peers.node import Node
+from consilience.engines.peers.player import ArmPlayer
+from consilience.engines.peers.study import Study
+from consilience.engines.peers.transport.memory import Faults, Net
+from consilience.engines.peers.wire.schema import Leaf, Schema
+
+NAMES = ("north", "east", "south", "west", "hill", "lake", "wood")
+STEP = 0.1  # seconds on everybody's clock
+
+
+class KeptInMemory(Keeper):
+    """A peer's folder as far as a life needs it; what was saved survives a kill, the rest does not."""
+
+    def __init__(self):
+        self.saved, self.heard, self.incarnations = None, {}, 0
+
+    def load(self, shapes):
+        return self.saved
+
+    def open(self):
+        """Nothing to open."""
+
+    def close(self):
+        """Nothing to close."""
+
+    def save(self, state, public, position, mail, incarnation):
+        kept = Kept({name: array.copy() for name, array in mail.arrays.items()}, copy.deepcopy(mail.known))
+        self.saved = Standing(copy.copy(state), public, position, kept, incarnation)
+        self.incarnations = incarnation
+        self.heard = {
+            number: row for number, row in self.heard.items() if number < position.round or not position.published
+        }
+
+    def played(self, number, filled, names, scores):
+        self.heard[number] = dict(filled.weights)
+
+
+class Toy(ArmPlayer):
+    """The players of `peer_lives`, as a node asks for them."""
+
+    def __init__(self, rule, me, agents):
+        self._player, self.rule = player_of(rule, me, agents), rule
+
+    def start(self):
+        return self._player.start()
+
+    def learn(self, state, number):
+        return self._player.learn(state, number)
+
+    def pool(self, state, inbox):
+        return self._player.pool(state, inbox)
+
+    def publish(self, state):
+        return {**PRIOR, **({"agents": np.ones(1)} if self.rule == "tracking" else {})}
+
+    def tree(self, arrays):
+        return dict(arrays)
+
+    def schema(self, wide=False):
+        return Schema(tuple(Leaf(name, "float64", (1,)) for name in self.publish(None)))
+
+    def measure(self, state, public, number):
+        return {}
+
+    def begin_sums(self, state):
+        state = copy.copy(state)
+        state.sums = {**state.site, "agents": np.ones(1)}
+        return state
+
+
+class Nodes:
+    """Peers of a study on a ring, and the net between them."""
+
+    def __init__(self, rule, agents, rounds, seed=0, faults=None, patience=3.0, kind="sync"):
+        self.rule, self.agents, self.rounds = rule, agents, rounds
+        policy = {"rounds": rounds, "patience": patience, "kind": kind}
+        limits = {"most_precision": 1e12}
+        study = Study.of({"name": "trial", "task": STUDY.task, "policy": policy, "limits": limits})
+        self.bundle = bundle(*NAMES[:agents], study=study)
+        self.net = Net(seed, faults or Faults())
+        self.keepers = [KeptInMemory() for _ in range(agents)]
+        self.bundles = [self.bundle] * agents
+        self.nodes, self.lives, self.due = [None] * agents, [None] * agents, [0.0] * agents
+        self.ended = set()
+        for me in range(agents):
+            self.start(me)
+
+    def id(self, me):
+        return person(NAMES[me]).id
+
+    @property
+    def time(self):
+        return self.net.time * STEP
+
+    def start(self, me):
+        """Begin, or come back after a kill."""
+        if self.nodes[me] is not None:
+            return
+
+        def keep(newer):
+            self.bundles[me] = newer
+
+        node = Node(
+            person(NAMES[me]), self.bundles[me], lambda roster: Toy(self.rule, me, len(roster.members)),
+            self.rule, self.keepers[me], self.net.transport(self.id(me)), "1", keep_bundle=keep, now=lambda: self.time,
+        )  # fmt: skip
+        node.life.mailbox = snapshot(node.life.mailbox)
+        node._transport.start()
+        self.nodes[me], self.lives[me], self.due[me] = node, node.life.play(), 0.0
+        self.ended.discard(me)
+
+    def kill(self, me):
+        """As kill -9 does."""
+        if self.nodes[me] is not None:
+            self.net.vanish(self.id(me))
+            self.nodes[me] = self.lives[me] = None
+
+    def cut(self, one, other):
+        self.net.cut(self.id(one), self.id(other))
+
+    def mend(self, one, other):
+        self.net.heal(self.id(one), self.id(other))
+
+    def step(self):
+        """A step of the net; then everybody who has news, or has waited long enough, goes on."""
+        self.net.step()
+        for me, node in enumerate(self.nodes):
+            if node is None or me in self.ended:
+                continue
+            if node.reception._fresh or self.time >= self.due[me]:
+                node.reception._fresh = False
+                try:
+                    self.due[me] = self.time + next(self.lives[me])
+                except StopIteration:
+                    self.ended.add(me)  # it stays to say its last words again, as a process does for a while
+
+    def play(self, events=(), most=20_000):
+        """Until all have played their rounds; `events`: (when, what to do)."""
+        left = sorted(events, key=lambda event: event[0])
+        for _ in range(most):
+            while left and left[0][0] <= self.time:
+                left.pop(0)[1]()
+            self.step()
+            if not left and len(self.ended) == self.agents:
+                return
+        raise AssertionError(f"does not end: rounds {[node and node.round for node in self.nodes]}")
+
+    def beliefs(self):
+        return [node.life.state.q for node in self.nodes]
+
+    def exact(self):
+        total = PRIOR
+        for me in range(self.agents):
+            total = plus(total, Own(me).final)
+        return total
