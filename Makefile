@@ -12,7 +12,8 @@ help:  ## show this list
 run: $(VENV)/run.stamp  ## nine agents come to recognise digits that they never saw (about two minutes)
 	@$(BIN)/consilience run star-digits
 
-test: lint types unit  ## lint, types, unit tests, doctests
+test: lint  ## lint, types, unit tests, doctests
+	@$(MAKE) --no-print-directory --jobs 2 types unit
 
 lint: $(VENV)/dev.stamp
 	@$(BIN)/ruff check .

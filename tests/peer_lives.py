@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from consilience.consensus.tracking import LEAST
 from consilience.engines.peers.life import Life, Position
 from consilience.engines.peers.mailboxes import Counted, Pooled, Tabled
 from consilience.engines.peers.waiting import Patience, Waiting
@@ -79,8 +80,10 @@ class TrackingPlayer(Own):
         return SimpleNamespace(q=state.q, learnt=state.learnt + 1, sums=state.sums, site=site), given
 
     def pool(self, state, inbox):
-        evidence = {name: inbox[name] * self.agents / inbox["agents"] for name in PRIOR}
-        return SimpleNamespace(q=plus(PRIOR, evidence), learnt=state.learnt, sums=inbox, site=state.site)
+        q = state.q
+        if inbox["agents"] > LEAST:
+            q = plus(PRIOR, {name: inbox[name] * self.agents / inbox["agents"] for name in PRIOR})
+        return SimpleNamespace(q=q, learnt=state.learnt, sums=inbox, site=state.site)
 
 
 def snapshot(mailbox):
@@ -148,7 +151,10 @@ class World:
         self.running[me], self.epoch[me] = None, self.epoch[me] + 1
 
     def later(self, delay, f, *given):
-        heapq.heappush(self._events, (self.time + delay, next(self._order), f, given))
+        self.at(self.time + delay, f, *given)
+
+    def at(self, time, f, *given):
+        heapq.heappush(self._events, (time, next(self._order), f, given))
 
     def drive(self, me, call):
         """Let one go on until it waits again; a call that another one has overtaken is for nothing."""
@@ -219,12 +225,10 @@ class Surroundings:
         world = self.world
         for _ in range(2 if world.rng.random() < world.twice else 1):
             if world.rng.random() >= world.loss:
-                delay = 0.1 + world.late * world.rng.random()
+                when, link = world.time + 0.1 + world.late * world.rng.random(), (self.me, neighbour)
                 if not world.reorders:  # as on a stream
-                    link = self.me, neighbour
-                    delay = max(delay, world.arrives.get(link, 0.0) - world.time)
-                    world.arrives[link] = world.time + delay
-                world.later(delay, world.deliver, neighbour, said, world.epoch[neighbour])
+                    when = world.arrives[link] = max(when, world.arrives.get(link, 0.0))
+                world.at(when, world.deliver, neighbour, said, world.epoch[neighbour])
 
     def save(self, life):
         self.world.saved[self.me] = life.state, snapshot(life.mailbox), life.position, life.incarnation

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from children import environment
+from children import quickly
 
 import consilience
 
@@ -34,7 +34,7 @@ def played(tmp_path_factory):
         f'#!/bin/sh\nexec "{sys.executable}" -c "from consilience.command.main import main; main()" "$@"\n'
     )
     (tools / "consilience").chmod(0o755)
-    known = environment(PATH=f"{tools}:{os.environ['PATH']}", PYTHONPATH=str(Path(consilience.__file__).parent.parent))
+    known = quickly(PATH=f"{tools}:{os.environ['PATH']}", PYTHONPATH=str(Path(consilience.__file__).parent.parent))
     shells = {"sh": ["sh", "-e", "-c"], "python": [sys.executable, "-c"]}
     printed = []
     for number, (language, text) in enumerate(BLOCKS):

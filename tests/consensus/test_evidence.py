@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from troubled_networks import TROUBLES, directed, troubled
 
+from consilience.agent import Inbox
 from consilience.beliefs import Categorical, Gaussian, MeanField
 from consilience.consensus import pooling, sites, tracking
 from consilience.consensus.evidence import at_least, renewed
@@ -71,6 +72,21 @@ def test_everybody_ends_with_the_posterior_of_all_data(rule, rounds, trouble, se
     seen.clear()
     states = plain_agents.play(AGENT["paper"], [plain_agents.KEY] * AGENTS, plain, batch)
     assert max(relative(state.moments(), exact.moments()) for state in states) > 1e-2  # the paper's rule weighs by v
+
+
+def test_who_gives_all_away_and_hears_nobody_keeps_its_belief():
+    """Half of its part goes in every round, until nothing is left that could be divided by; float32 ends first."""
+    agent, data = AGENT["tracking"], observed(np.random.default_rng(3), 1)
+    with jax.enable_x64(False):
+        state = jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), agent.init(plain_agents.KEY))
+        batch = jax.tree.map(lambda x: jnp.asarray(x[0], jnp.float32), data)
+        for number in range(300):
+            state, _ = agent.learn(plain_agents.KEY, state, jax.tree.map(lambda x, n=number: x * (n == 0), batch))
+            state = agent.pool(state, Inbox(jax.tree.map(lambda x: x / 2, agent.publish(state))))
+            if number == 20:
+                early = state.q
+    assert float(state.sums.agents) < 1e-30
+    assert relative(state.q.moments(), early.moments()) < 1e-3
 
 
 def test_hypotheses_too():

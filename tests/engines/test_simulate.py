@@ -137,7 +137,7 @@ def heavy_arm(agents: int, steps: int = 5) -> Arm:
     return Arm(agent, draw, erdos_renyi(agents, 0.6, 3), measure, compare, lambda *_: data, steps)
 
 
-@pytest.mark.parametrize(("agents", "several"), [(2, (4,)), (7, (3,)), (9, (2, 4))])
+@pytest.mark.parametrize(("agents", "several"), [(2, (4,)), (7, (3,)), pytest.param(9, (2, 4), marks=pytest.mark.soak)])
 def test_the_devices_change_no_number(agents, several):
     """One device, two, three and four: agents whole, cut in two and with slots to spare; two repetitions."""
     results = []

@@ -55,10 +55,10 @@ def test_turns_survive_a_file(tmp_path):
 
 
 def test_who_does_not_wait_gets_further_in_the_same_time(tmp_path):
-    config = load("async-digits", ["rounds=60", "record_every=60", "model.hidden=[24]", "samples=4"])
+    config = load("async-digits", ["rounds=40", "record_every=40", "model.hidden=[24]", "samples=4"])
     schedules = {name: described.schedule() for name, described in config.networks.items()}
     assert all(isinstance(schedule, Schedule) for schedule in schedules.values())
-    acted = {name: sum(len(s.turn(n).learners) for n in range(1, 61)) for name, s in schedules.items()}
+    acted = {name: sum(len(s.turn(n).learners) for n in range(1, 41)) for name, s in schedules.items()}
     assert acted["asynchronous"] > 1.5 * acted["synchronous"]
     run.begin(config, tmp_path / "run")
     summary = run.carry_on(tmp_path / "run")

@@ -48,7 +48,7 @@ def test_a_rule_is_a_learner_and_a_consensus_with_the_data_of_the_experiment(rul
     ("rule", "more"),
     [
         ("sites", {"hidden": (4,), "alone": True}),
-        ("tracking", {"hidden": (4,), "alone": True}),
+        ("tracking", {"hidden": (4,)}),
         ("natural", {"learner": {"mean": "newton", "learning_rate": 0.01}}),
         ("central", {}),
         ("alone", {}),

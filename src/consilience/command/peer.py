@@ -167,6 +167,9 @@ def told_line(what: str, facts: dict[str, Any]) -> str:
         return f"{facts['name']} is here, at round {facts['round']}"
     if what == "parted":
         return f"{facts['name']}: {facts['why']}"
+    if what == "silent":
+        since = "" if facts["seconds"] is None else f" for {facts['seconds']:.0f} s"
+        return f"{facts['name']}: silent{since}, {facts['rounds']} rounds missed; going on without it until it is heard"
     if what == "roster":
         return f"roster of epoch {facts['epoch']}: {', '.join(facts['members'])}"
     if what == "blocked":

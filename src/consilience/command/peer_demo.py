@@ -63,7 +63,7 @@ def demo(
             ended = played(out, names, shown, asked)
         if lost := [name for name, code in ended.items() if code]:
             why = "stopped" if asked() else f"{', '.join(lost)} did not play to the end"
-            fail(f"{why}; their logs are in {out}/NAME/log.jsonl", 1)
+            fail(f"{why}; what they said is in {out}/NAME/start.jsonl", 1)
         summary = together.report(together.gathered([out / name for name in names]), out / "together")
     show_summary(summary, out / "together", as_json, quiet)
     if not silent:

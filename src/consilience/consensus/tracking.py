@@ -13,6 +13,9 @@ from consilience.consensus.evidence import at_least, checked_damping, nothing, p
 from consilience.consensus.sites import started, updated
 
 
+LEAST = 1e-30  # part of an agent from which all evidence is estimated: below, parts are rounding
+
+
 class Sums(NamedTuple):
     """A part of all evidence, and of the number of agents: over all agents and all that is on the way, Σ t_j and N."""
 
@@ -69,7 +72,9 @@ def tracking(learner: Learner, agents: int, damping: float = 1.0) -> Agent:
         given_away = state.learnt > 0  # who has learnt has published, and its own part comes back in its inbox
         kept = jax.tree.map(lambda x: jnp.where(given_away, 0, x), state.sums)
         sums: Sums = plus(kept, inbox.pooled)
-        believed = plus(state.first, sums.evidence, agents / sums.agents)
+        some = sums.agents > LEAST  # who gave all away for long, and heard nobody, knows no better than before
+        estimate = plus(state.first, sums.evidence, agents / jnp.where(some, sums.agents, 1.0))
+        believed = jax.tree.map(lambda new, old: jnp.where(some, new, old), estimate, state.q)
         q, low = at_least(believed, state.first)
         own, raised = started(learner, state.own, state.first, site, q)
         floored = jnp.maximum(floored, jnp.maximum(low, raised))

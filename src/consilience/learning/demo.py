@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from consilience.learning.peer import Peer
 from consilience.learning.trial import Trial
 
-LOG, STEP = "log.jsonl", 0.2  # seconds between two looks
+LOG, STEP = "start.jsonl", 0.2  # seconds between two looks
 PATIENCE = 30.0  # seconds in which who was told to stop has done so
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from consilience.engines.peers.checking import Found
     from consilience.engines.peers.node import Node
 
-BUNDLE, RUN, HEALTH, DATA = "study.bundle", "run", "health.json", "data.npz"
+BUNDLE, RUN, HEALTH, DATA, LOG = "study.bundle", "run", "health.json", "data.npz", "log.jsonl"
 ARM = "together"
 OTHER_DATA = "is not what was learnt from so far; give it as it was, or take a new home"
 
@@ -44,6 +44,11 @@ class Peer:
 
     The folder `run` in its home is a run's folder with one agent: `Fit`, `predict`, `export`, `report` read it. It is
     opened by `run` alone, while nobody else has it.
+
+    >>> fit = Peer.open("peer", "study.bundle", "mine.csv").run()  # doctest: +SKIP
+    >>> Peer.open("nowhere", "study.bundle", "mine.csv")  # a home is what `consilience peer init` makes
+    Traceback (most recent call last):
+    consilience.errors.InputError: home: cannot read 'nowhere/key.pem': No such file or directory
     """
 
     def __init__(
@@ -76,7 +81,6 @@ class Peer:
         from consilience.engines.peers.keeping import Keeper
         from consilience.engines.peers.node import Node
         from consilience.engines.peers.player import ArmPlayer
-        from consilience.engines.peers.reception import nobody
         from consilience.engines.peers.roster import Roster
         from consilience.engines.peers.transport.grpc import GrpcTransport, Own
 
@@ -104,11 +108,24 @@ class Peer:
             keeper,
             GrpcTransport(Own(own.private_pem(), own.certificate, own.id), address),
             __version__,
-            self._told or nobody,
+            self._telling(),
             self.config.record_every,
             lambda newer: newer.write(home / BUNDLE),
             lambda: blocked_in(home).keys(),
         )
+
+    def _telling(self) -> Callable[..., None]:
+        """Whom to tell what happens: the log in the home, and whoever asked."""
+        from consilience.engines.peers.log import Log
+
+        log, told = Log(self.home / LOG), self._told
+
+        def telling(what: str, **facts: Any) -> None:
+            log(what, **facts)
+            if told is not None:
+                told(what, **facts)
+
+        return telling
 
     @classmethod
     def open(cls, folder: str | Path, task: str | Path, share: Any, **options: Any) -> Peer:
@@ -117,8 +134,6 @@ class Peer:
         folder: its home, with a key (`consilience peer init`, `identity.create`). task: the bundle that the steward
         signed. share: a file, or a pair of arrays (x, y), which are kept in the home, readable by its owner only.
         options: as of `Peer` (told, listen, health_port).
-
-        >>> fit = Peer.open("peer", "study.bundle", (x, y)).run()  # doctest: +SKIP
         """
         from consilience.engines.peers import identity
 

@@ -19,16 +19,17 @@ MEMBERS = [Member(number, name, str(number) * 64, "", "there:1") for number, nam
 class Reception:
     """Notes what a link reports."""
 
-    def __init__(self, me, several=False, study=STUDY, epoch=3, protocol=PROTOCOL, least=0.0):
+    def __init__(self, me, several=False, study=STUDY, epoch=3, protocol=PROTOCOL, least=0.0, sections="0" * 60):
         self.me, self.protocol, self.notes, self.said, self.rosters = MEMBERS[me], protocol, [], [], []
         numbers = {member.id: member.number for member in MEMBERS}
-        self.now = Agreed(study, epoch, Schema.of(SITE), "exact", several, Bounds(least, 10.0), 1 << 20, 99, numbers)
+        bounds = Bounds(least, 10.0)
+        self.now = Agreed(study, epoch, Schema.of(SITE), "exact", several, bounds, 1 << 20, 99, numbers, sections)
 
     def agreed(self):
         return self.now
 
     def greeting(self):
-        return Greeting(self.protocol, "1.0", self.now.study, self.now.epoch, 1, 0, 0.0)
+        return Greeting(self.protocol, "1.0", self.now.study, self.now.epoch, 1, 0, 0.0, self.now.sections)
 
     def roster(self):
         return f"roster {self.now.epoch}"
@@ -127,7 +128,10 @@ def test_faults_lose_messages_and_never_change_them(seed):
 
 @pytest.mark.parametrize(
     ("theirs", "line"),
-    [({"study": "6" * 64}, "another study"), ({"protocol": 99}, "speaks protocol 99")],
+    [
+        ({"study": "6" * 64, "sections": "0" * 12 + "1" + "0" * 47}, "555555555555: policy differs; join the bundle"),
+        ({"protocol": 99}, "speaks protocol 99"),
+    ],
 )
 def test_nothing_flows_between_peers_that_do_not_agree(theirs, line):
     one, other = Reception(0), Reception(1, **theirs)

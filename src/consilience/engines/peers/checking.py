@@ -12,6 +12,7 @@ from consilience.engines.peers.desk import PROTOCOL, Agreed, Greeting
 from consilience.engines.peers.link import Link
 from consilience.engines.peers.messages import Entry, Said, Version
 from consilience.engines.peers.roster import Member
+from consilience.engines.peers.study import sections
 from consilience.engines.peers.transport import CONNECTED, Transport
 from consilience.engines.peers.wire import Bounds, Schema
 from consilience.engines.peers.wire.schema import Leaf
@@ -37,7 +38,8 @@ class Looking:
         self._version, self._roster = version, bundle.offer
         number_of = {member.id: member.number for member in bundle.roster.members}
         study, epoch = bundle.study.hash, bundle.roster.epoch
-        self._agreed = Agreed(study, epoch, NOTHING, "exact", False, Bounds(0.0, 1.0), 1, 1, number_of)
+        parts = sections(bundle.study)
+        self._agreed = Agreed(study, epoch, NOTHING, "exact", False, Bounds(0.0, 1.0), 1, 1, number_of, parts)
         self.greetings: dict[int, tuple[Greeting, float]] = {}
         self.news = threading.Event()
 
@@ -47,7 +49,8 @@ class Looking:
 
     def greeting(self) -> Greeting:
         """What is said first."""
-        return Greeting(PROTOCOL, self._version, self._agreed.study, self._agreed.epoch, 0, 0, time.time(), looks=True)
+        study, epoch, parts = self._agreed.study, self._agreed.epoch, self._agreed.sections
+        return Greeting(PROTOCOL, self._version, study, epoch, 0, 0, time.time(), parts, looks=True)
 
     def roster(self) -> str:
         """The signed roster."""

@@ -16,6 +16,7 @@ class Agreed(NamedTuple):
     """What both ends must agree on before beliefs flow: of what, under which roster, in which form.
 
     several: whether messages hold the parts of several owners. bounds: of precisions. number_of: members by their IDs.
+    sections: digits of the study's sections, to say in which another one differs.
     """
 
     study: str
@@ -27,6 +28,7 @@ class Agreed(NamedTuple):
     most_bytes: int
     rounds: int
     number_of: Mapping[str, int]
+    sections: str = ""
 
 
 class Greeting(NamedTuple):
@@ -42,6 +44,7 @@ class Greeting(NamedTuple):
     incarnation: int
     round: int
     clock: float
+    sections: str = ""
     looks: bool = False
 
 

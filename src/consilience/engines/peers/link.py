@@ -13,6 +13,7 @@ from typing import Any, get_type_hints
 from consilience.engines.peers.desk import PROTOCOL, Agreed, Desk, Greeting
 from consilience.engines.peers.messages import Entry, Said, as_count, as_version
 from consilience.engines.peers.roster import Member
+from consilience.engines.peers.study import differing
 from consilience.engines.peers.wire import (
     Assembler,
     Expected,
@@ -145,9 +146,9 @@ class Link:
             said = f"{self.other.name} speaks protocol {greeting.protocol} (version {brief(greeting.version)})"
             raise Refused("version", f"{said}, this one {PROTOCOL}; one of the two must be updated")
         if greeting.study != agreed.study:
-            raise Refused(
-                "study", f"{self.other.name} has another study, {greeting.study[:12]}, this one {agreed.study[:12]}"
-            )
+            said = f"{self.other.name} has another study, {brief(greeting.study[:12])}, this one {agreed.study[:12]}"
+            where = differing(greeting.sections, agreed.sections)
+            raise Refused("study", f"{said}: {where} differs; join the bundle that the steward sent to all")
         if self._desk.greeting().looks:
             self._desk.greeted(self.other, greeting)
             return

@@ -217,16 +217,16 @@ class Counted:
         """The own part, and what the neighbours' counters have grown by."""
         # Oldest first: the newest stays. Counters of another roster begin elsewhere.
         newest = {said.sender: said for said in messages if said.sender in row and said.epoch == self.epoch}
-        grown: list[tuple[float, Arrays]] = [(1.0, self._given)]
+        grown: list[Arrays] = [self._given]
         for sender, said in newest.items():
             counter = said.entries[0].arrays
-            grown.append((1.0, counter))
-            if sender in self.taken:
-                grown.append((-1.0, self.taken[sender]))
+            # The difference first: a small part of one's own must not vanish beside a large counter.
+            before = [(-1.0, self.taken[sender])] if sender in self.taken else []
+            grown.append(weighted_sum([(1.0, counter), *before]))
             self.taken[sender] = counter
         ones = dict.fromkeys([self._me, *sorted(newest)], 1.0)
         ages = {self._me: 0} | {sender: max(number - said.round, 0) for sender, said in newest.items()}
-        return Filled(weighted_sum(grown), ones, ages)
+        return Filled(weighted_sum((1.0, part) for part in grown), ones, ages)
 
 
 def _kept(entries: Mapping[int, Entry], **known: Any) -> Kept:

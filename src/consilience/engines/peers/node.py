@@ -25,6 +25,7 @@ from consilience.engines.peers.player import ArmPlayer
 from consilience.engines.peers.reception import Reception, Told, nobody
 from consilience.engines.peers.roster import Roster
 from consilience.engines.peers.status import Seen, Status, neighbour
+from consilience.engines.peers.study import sections
 from consilience.engines.peers.transport import STRANGERS, Transport
 from consilience.engines.peers.waiting import Patience, Waiting
 from consilience.engines.peers.wire import Bounds
@@ -158,6 +159,7 @@ class Node:
         self._keeper.played(number, filled, names, scores)
         self.reception.contributed(number, self._row.keys() - {*missed, life.me})
         self._scores = scores or self._scores
+        self._tell_silent(life, missed)
         self._told(
             "round",
             round=number,
@@ -169,6 +171,15 @@ class Node:
         if (offered := self.reception.newer_bundle()) is not None:
             self._change(offered)
         self._shun()
+
+    def _tell_silent(self, life: Life, missed: Collection[int]) -> None:
+        """Say once of a neighbour that it is no longer waited for."""
+        for number in missed:
+            known = self.reception.neighbours.get(number)
+            if known is not None and life.waiting.missed.get(number) == life.waiting.patience.silent_after:
+                since = None if known.heard_at is None else round(self.now() - known.heard_at, 1)
+                rounds = life.waiting.patience.silent_after
+                self._told("silent", name=self.links[number].other.name, rounds=rounds, seconds=since)
 
     def _public(self, life: Life) -> Any:
         """What was published last, as the agent has it; before anything was, what it would say."""
@@ -230,6 +241,7 @@ class Node:
             limits.most_bytes,
             study.policy.rounds,
             {member.id: number for number, member in members.items()},
+            sections(study),
         )
         linked = {*self._row, *self._listeners} - {me}
         self.reception.take(bundle, agreed, linked)

@@ -104,7 +104,7 @@ class Reception:
         """What this peer says first."""
         return Greeting(
             PROTOCOL, self.version, self.agreed_on.study, self.agreed_on.epoch, self.life.incarnation,
-            self.life.position.round, time.time(),
+            self.life.position.round, time.time(), self.agreed_on.sections,
         )  # fmt: skip
 
     def roster(self) -> str:

@@ -16,7 +16,7 @@ from consilience.described.commented import commented_toml
 from consilience.described.fields import Described
 from consilience.described.settings import validate
 from consilience.engines.peers.names import peer_name
-from consilience.engines.peers.signed import LARGEST
+from consilience.engines.peers.signed import LARGEST, canonical
 from consilience.errors import InputError, printable
 
 MOST_ROUNDS = 2**31 - 2  # rounds are counted in 32 bits
@@ -119,6 +119,43 @@ class Study(Described):
     def hash(self) -> str:
         """The SHA-256 of its text, in hexadecimal digits: what the study is called in everything that is signed."""
         return name_of(self.text)
+
+
+SECTIONS = ("wire", "labels", "input_shape", "policy", "limits")
+TASK = (
+    "seed",
+    "precision",
+    "record_every",
+    "held_out",
+    "samples",
+    "model",
+    "likelihood",
+    "learner",
+    "consensus",
+    "columns",
+)
+DIGITS = 4  # of a section's hash: enough to say where two studies differ, which their whole hashes have said
+
+
+def sections(study: Study) -> str:
+    """A few digits for each section of a study, in order: what two peers compare whose studies are not the same.
+
+    >>> one, other = (Study.of({"name": "a", "policy": {"rounds": n}, "task": {"seed": n}}) for n in (1, 2))
+    >>> differing(sections(one), sections(other))
+    'policy, task.seed'
+    """
+    values = study.model_dump(mode="json", exclude_none=True)
+    parts = [values.get(name) for name in SECTIONS] + [values["task"].get(name) for name in TASK]
+    return "".join(hashlib.sha256(canonical({"": part}).encode()).hexdigest()[:DIGITS] for part in parts)
+
+
+def differing(one: str, other: str) -> str:
+    """In which sections two studies differ, by their digits; where these say nothing, in the name."""
+    names = [*SECTIONS, *(f"task.{name}" for name in TASK)]
+    places = [slice(DIGITS * number, DIGITS * (number + 1)) for number in range(len(names))]
+    return (
+        ", ".join(name for name, place in zip(names, places, strict=True) if one[place] != other[place]) or "its name"
+    )
 
 
 def name_of(text: str) -> str:

@@ -1,0 +1,188 @@
+"""Peers in processes of their own, disturbed in every way: each run ends, evidence counts once, files stay readable."""
+
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from children import quickly
+from peer_homes import made, simulated
+
+import consilience as cs
+from consilience.learning import together
+from consilience.learning.peer import status
+from consilience.runs.checkpoint import check_arrays, read_header
+
+pytestmark = pytest.mark.soak
+PROGRAM = Path(__file__).with_name("faulty_peer.py")
+NAMES = ("north", "east", "south", "west", "lake")
+ROUNDS, PAUSE = 80, "0.15"
+EXACT = ("sites", "tracking")
+
+
+class Network:
+    """Five peers, and whatever happens to them."""
+
+    def __init__(self, folder, rule, environments=None):
+        self.folder = folder
+        self.bundle, self.files, self.task = made(
+            folder, "laplace" if rule == "sites" else rule, ROUNDS, patience=1.0, names=NAMES, rows=(300,) * 5
+        )
+        self.environments, self.running = environments or {}, {}
+
+    def start(self, name, *faults):
+        words = [sys.executable, str(PROGRAM), str(self.folder / name), "--pause", PAUSE, *faults]
+        known = quickly(**self.environments.get(name, {}))
+        with (self.folder / f"{name}.said").open("ab") as said:
+            self.running[name] = subprocess.Popen(words, env=known, stdout=said, stderr=subprocess.STDOUT)
+
+    def signal(self, name, number):
+        self.running[name].send_signal(number)
+        if number == signal.SIGKILL:
+            self.running[name].wait(30)
+
+    def round(self, name):
+        return status(self.folder / name)["round"]
+
+    def until(self, condition, seconds=120):
+        deadline = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < deadline, self.said()
+            time.sleep(0.1)
+
+    def said(self):
+        return {name: (self.folder / f"{name}.said").read_text()[-2000:] for name in NAMES}
+
+    def ended(self):
+        codes = {name: process.wait(240) for name, process in self.running.items()}
+        assert set(codes.values()) == {0}, self.said()
+
+    def close(self):
+        for process in self.running.values():
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture
+def network(tmp_path):
+    begun = []
+
+    def beginning(rule, *faults, environments=None):
+        begun.append(Network(tmp_path, rule, environments))
+        for name in NAMES:
+            begun[-1].start(name, *faults)
+        begun[-1].until(lambda: all(begun[-1].round(name) >= 3 for name in NAMES))
+        return begun[-1]
+
+    yield beginning
+    for one in begun:
+        one.close()
+
+
+def check(network, rule):
+    """Exact rules end with what they end with undisturbed; pooled ones predict as well; every file can be read."""
+    undisturbed = simulated(network.folder / "simulated", network.bundle, network.files, network.task, ROUNDS)
+    homes = [network.folder / name for name in NAMES]
+    told = together.report(together.gathered(homes), network.folder / "together")
+    expected = undisturbed.summary()["arms"]["together"]["average_pooled"]["accuracy"]
+    assert abs(told["arms"]["together"]["average_pooled"]["accuracy"] - expected) <= 0.01
+    for number, home in enumerate(homes):
+        file = home / "run" / "checkpoint.safetensors"
+        check_arrays(file, read_header(file))
+        assert not [*home.rglob("*.part")]
+        if rule in EXACT:
+            for theirs, own in zip(undisturbed.flat_belief(number), cs.load(home / "run").flat_belief(0), strict=True):
+                np.testing.assert_allclose(own, theirs, rtol=1e-6, atol=1e-6 * np.abs(theirs).max())
+
+
+FAULTS = ("--loss", "0.2", "--again", "0.2", "--late", "0.3")
+
+
+@pytest.mark.parametrize("rule", ["pooling", *EXACT])
+def test_everybody_is_killed_in_turn_while_a_fifth_of_all_messages_is_lost(network, rule):
+    rng = np.random.default_rng(1)
+    world = network(rule, *FAULTS)
+    for name in NAMES:
+        time.sleep(rng.uniform(0, 1.0))
+        world.signal(name, signal.SIGKILL)
+        before = max(world.round(other) for other in NAMES if other != name)
+        time.sleep(rng.uniform(0, 1.5))
+        world.start(name, *FAULTS)
+        world.until(lambda name=name, before=before: world.round(name) >= min(before, ROUNDS))
+    world.ended()
+    check(world, rule)
+
+
+@pytest.mark.parametrize("rule", ["pooling", *EXACT])
+def test_a_frozen_peer_costs_its_weight_and_comes_back(network, rule):
+    world = network(rule)
+    world.signal("south", signal.SIGSTOP)
+    before = world.round("north")
+    world.until(lambda: world.round("north") >= before + 10)
+    world.signal("south", signal.SIGCONT)
+    world.until(lambda: world.round("south") >= before + 10)
+    world.ended()
+    check(world, rule)
+
+
+@pytest.mark.parametrize("rule", ["pooling", *EXACT])
+def test_halves_that_do_not_hear_each_other_come_together_again(network, rule):
+    world = network(rule)
+    (world.folder / "cut").write_text("north east")
+    before = world.round("north")
+    world.until(lambda: min(map(world.round, NAMES)) >= before + 10)
+    (world.folder / "cut").unlink()
+    world.ended()
+    check(world, rule)
+
+
+def test_a_slow_link_is_waited_for_and_no_more(network):
+    world = network("sites", "--late", "0.8")
+    world.ended()
+    check(world, "sites")
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="a clock is turned by a small library in C")
+@pytest.mark.parametrize("hours", [-23, 23])
+def test_a_clock_that_is_a_day_off_changes_nothing(network, tmp_path, hours):
+    """Certificates count from a day before they were made, and nothing else asks what time it is."""
+    source, library = tmp_path / "clock.c", tmp_path / "clock.so"
+    source.write_text(CLOCK.replace("OFFSET", str(hours * 3600)))
+    subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"], check=True)
+    world = network("sites", environments={"south": {"LD_PRELOAD": str(library)}})
+    world.ended()
+    check(world, "sites")
+    ahead = [line for line in (world.folder / "north" / "log.jsonl").read_text().splitlines() if '"south"' in line]
+    assert ahead
+
+
+CLOCK = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <sys/time.h>
+#include <time.h>
+int clock_gettime(clockid_t which, struct timespec *now) {
+    static int (*real)(clockid_t, struct timespec *);
+    if (!real) real = dlsym(RTLD_NEXT, "clock_gettime");
+    int done = real(which, now);
+    if (!done && which == CLOCK_REALTIME) now->tv_sec += OFFSET;
+    return done;
+}
+int gettimeofday(struct timeval *now, void *zone) {
+    struct timespec found;
+    clock_gettime(CLOCK_REALTIME, &found);
+    now->tv_sec = found.tv_sec;
+    now->tv_usec = found.tv_nsec / 1000;
+    return 0;
+}
+time_t time(time_t *kept) {
+    struct timespec found;
+    clock_gettime(CLOCK_REALTIME, &found);
+    if (kept) *kept = found.tv_sec;
+    return found.tv_sec;
+}
+"""
