@@ -12,7 +12,6 @@ from consilience.agent import Agent, Batch, Given, Inbox, Info, Learner, Own
 from consilience.consensus.evidence import at_least, checked_damping, nothing, plus
 from consilience.consensus.sites import started, updated
 
-
 LEAST = 1e-30  # part of an agent from which all evidence is estimated: below, parts are rounding
 
 
