@@ -20,7 +20,8 @@ from consilience.runs.checkpoint import check_arrays, read_header
 pytestmark = pytest.mark.soak
 PROGRAM = Path(__file__).with_name("faulty_peer.py")
 NAMES = ("north", "east", "south", "west", "lake")
-ROUNDS, PAUSE = 80, "0.15"
+ROUNDS = {"pooling": 60, "sites": 60, "tracking": 240}  # sums mix slowly
+PAUSE = {"pooling": "0.2", "sites": "0.2", "tracking": "0.05"}
 EXACT = ("sites", "tracking")
 
 
@@ -28,14 +29,13 @@ class Network:
     """Five peers, and whatever happens to them."""
 
     def __init__(self, folder, rule, environments=None):
-        self.folder = folder
-        self.bundle, self.files, self.task = made(
-            folder, "laplace" if rule == "sites" else rule, ROUNDS, patience=1.0, names=NAMES, rows=(300,) * 5
-        )
+        self.folder, self.rule, self.rounds = folder, rule, ROUNDS[rule]
+        given = "laplace" if rule == "sites" else rule
+        self.bundle, self.files, self.task = made(folder, given, self.rounds, 0.4, NAMES, (300,) * len(NAMES))
         self.environments, self.running = environments or {}, {}
 
     def start(self, name, *faults):
-        words = [sys.executable, str(PROGRAM), str(self.folder / name), "--pause", PAUSE, *faults]
+        words = [sys.executable, str(PROGRAM), str(self.folder / name), "--pause", PAUSE[self.rule], *faults]
         known = quickly(**self.environments.get(name, {}))
         with (self.folder / f"{name}.said").open("ab") as said:
             self.running[name] = subprocess.Popen(words, env=known, stdout=said, stderr=subprocess.STDOUT)
@@ -51,7 +51,7 @@ class Network:
     def until(self, condition, seconds=120):
         deadline = time.monotonic() + seconds
         while not condition():
-            assert time.monotonic() < deadline, self.said()
+            assert time.monotonic() < deadline, "\n".join(f"{name}: {text}" for name, text in self.said().items())
             time.sleep(0.1)
 
     def said(self):
@@ -84,8 +84,9 @@ def network(tmp_path):
 
 
 def check(network, rule):
-    """Exact rules end with what they end with undisturbed; pooled ones predict as well; every file can be read."""
-    undisturbed = simulated(network.folder / "simulated", network.bundle, network.files, network.task, ROUNDS)
+    """Exact rules end with the posterior of all data; pooled ones predict as well as undisturbed; files can be read."""
+    task = network.task if rule == "pooling" else {**network.task, "consensus": {"kind": "sites"}}
+    undisturbed = simulated(network.folder / "simulated", network.bundle, network.files, task, 60)
     homes = [network.folder / name for name in NAMES]
     told = together.report(together.gathered(homes), network.folder / "together")
     expected = undisturbed.summary()["arms"]["together"]["average_pooled"]["accuracy"]
@@ -112,12 +113,12 @@ def test_everybody_is_killed_in_turn_while_a_fifth_of_all_messages_is_lost(netwo
         before = max(world.round(other) for other in NAMES if other != name)
         time.sleep(rng.uniform(0, 1.5))
         world.start(name, *FAULTS)
-        world.until(lambda name=name, before=before: world.round(name) >= min(before, ROUNDS))
+        world.until(lambda name=name, before=before: world.round(name) >= min(before, world.rounds))
     world.ended()
     check(world, rule)
 
 
-@pytest.mark.parametrize("rule", ["pooling", *EXACT])
+@pytest.mark.parametrize("rule", ["pooling", "sites"])
 def test_a_frozen_peer_costs_its_weight_and_comes_back(network, rule):
     world = network(rule)
     world.signal("south", signal.SIGSTOP)
@@ -129,7 +130,7 @@ def test_a_frozen_peer_costs_its_weight_and_comes_back(network, rule):
     check(world, rule)
 
 
-@pytest.mark.parametrize("rule", ["pooling", *EXACT])
+@pytest.mark.parametrize("rule", ["pooling", "tracking"])
 def test_halves_that_do_not_hear_each_other_come_together_again(network, rule):
     world = network(rule)
     (world.folder / "cut").write_text("north east")

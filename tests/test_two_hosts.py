@@ -132,7 +132,8 @@ def test_the_walk_through(hosts, tools):
             process.kill()
     assert "dose" in ran.stdout
     told = [json.loads(coefficients(host, known)) for host in hosts.values()]
-    assert told[0]["coefficients"] == told[1]["coefficients"]
+    north, south = ([(one["mean"], one["sd"]) for one in each["together"]] for each in told)
+    np.testing.assert_allclose(north, south, rtol=1e-4)  # in float32
 
 
 def coefficients(host, known):

@@ -63,7 +63,8 @@ class ArmPlayer:
     def tree(self, arrays: Arrays) -> Any:
         """Arrays by name as the message that they are of."""
         shapes = named(self.shapes)
-        leaves = [jnp.asarray(np.asarray(arrays[name]), shape.dtype) for name, shape in shapes.items()]
+        with self._precise():
+            leaves = [jnp.asarray(np.asarray(arrays[name]), shape.dtype) for name, shape in shapes.items()]
         return jax.tree.unflatten(jax.tree.structure(self.shapes), leaves)
 
     def begin_sums(self, state: Any) -> Any:
