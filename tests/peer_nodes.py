@@ -1,12 +1,13 @@
 """Whole peers in one process, over the transport's twin in memory: links, wire, roster and life, stepped by hand.
 
-Only the sockets, the disk and what is learnt are stand-ins. Frames are lost, repeated, late and out of order; links are
-cut and mended; peers are killed between any two steps and come back from what they saved.
+Only the sockets, the disk and what is learnt are stand-ins. Messages are lost and said again when they are old; frames
+are late; links are cut and mended; peers are killed between any two steps and come back from what they saved.
 """
 
 from __future__ import annotations
 
 import copy
+from typing import NamedTuple
 
 import numpy as np
 from peer_lives import PRIOR, Own, player_of, plus, snapshot
@@ -17,7 +18,8 @@ from consilience.engines.peers.mailboxes import Kept
 from consilience.engines.peers.node import Node
 from consilience.engines.peers.player import ArmPlayer
 from consilience.engines.peers.study import Study
-from consilience.engines.peers.transport.memory import Faults, Net
+from consilience.engines.peers.transport.memory import Faults as OfFrames
+from consilience.engines.peers.transport.memory import Net
 from consilience.engines.peers.wire.schema import Leaf, Schema
 
 NAMES = ("north", "east", "south", "west", "hill", "lake", "wood")
@@ -28,7 +30,8 @@ class KeptInMemory(Keeper):
     """A peer's folder as far as a life needs it; what was saved survives a kill, the rest does not."""
 
     def __init__(self):
-        self.saved, self.heard, self.incarnations = None, {}, 0
+        self.saved = self.before = None  # the last checkpoint, and the one that is kept besides
+        self.heard = {}
 
     def load(self, shapes):
         return self.saved
@@ -41,8 +44,7 @@ class KeptInMemory(Keeper):
 
     def save(self, state, public, position, mail, incarnation):
         kept = Kept({name: array.copy() for name, array in mail.arrays.items()}, copy.deepcopy(mail.known))
-        self.saved = Standing(copy.copy(state), public, position, kept, incarnation)
-        self.incarnations = incarnation
+        self.before, self.saved = self.saved, Standing(copy.copy(state), public, position, kept, incarnation)
         self.heard = {
             number: row for number, row in self.heard.items() if number < position.round or not position.published
         }
@@ -84,16 +86,40 @@ class Toy(ArmPlayer):
         return state
 
 
+class Faults(NamedTuple):
+    """How likely a message is lost, or said again when a newer one was; and the most steps that a frame is late."""
+
+    loss: float = 0.0
+    again: float = 0.0
+    late: int = 0
+
+
+class Unreliable(Node):
+    """A peer whose messages suffer; a connection itself loses nothing and keeps its order, as TLS does."""
+
+    def __init__(self, *given, faults, rng, **named):
+        self._faults, self._rng, self._said = faults, rng, {}
+        super().__init__(*given, **named)
+
+    def send(self, neighbour, said):
+        if self._rng.random() >= self._faults.loss:
+            super().send(neighbour, said)
+        if neighbour in self._said and self._rng.random() < self._faults.again:
+            super().send(neighbour, self._said[neighbour])
+        self._said[neighbour] = said
+
+
 class Nodes:
     """Peers of a study on a ring, and the net between them."""
 
-    def __init__(self, rule, agents, rounds, seed=0, faults=None, patience=3.0, kind="sync"):
+    def __init__(self, rule, agents, rounds, seed=0, faults=Faults(), patience=3.0, kind="sync"):  # noqa: B008
         self.rule, self.agents, self.rounds = rule, agents, rounds
         policy = {"rounds": rounds, "patience": patience, "kind": kind}
         limits = {"most_precision": 1e12}
         study = Study.of({"name": "trial", "task": STUDY.task, "policy": policy, "limits": limits})
         self.bundle = bundle(*NAMES[:agents], study=study)
-        self.net = Net(seed, faults or Faults())
+        self.net, self.faults = Net(seed, OfFrames(delay=faults.late)), faults
+        self.rng = np.random.default_rng(seed)
         self.keepers = [KeptInMemory() for _ in range(agents)]
         self.bundles = [self.bundle] * agents
         self.nodes, self.lives, self.due = [None] * agents, [None] * agents, [0.0] * agents
@@ -116,20 +142,23 @@ class Nodes:
         def keep(newer):
             self.bundles[me] = newer
 
-        node = Node(
+        node = Unreliable(
             person(NAMES[me]), self.bundles[me], lambda roster: Toy(self.rule, me, len(roster.members)),
             self.rule, self.keepers[me], self.net.transport(self.id(me)), "1", keep_bundle=keep, now=lambda: self.time,
+            faults=self.faults, rng=self.rng,
         )  # fmt: skip
         node.life.mailbox = snapshot(node.life.mailbox)
         node._transport.start()
         self.nodes[me], self.lives[me], self.due[me] = node, node.life.play(), 0.0
         self.ended.discard(me)
 
-    def kill(self, me):
-        """As kill -9 does."""
+    def kill(self, me, damaged=False):
+        """As kill -9 does; where the last checkpoint was damaged, the one before is what there is."""
         if self.nodes[me] is not None:
             self.net.vanish(self.id(me))
             self.nodes[me] = self.lives[me] = None
+            if damaged:
+                self.keepers[me].saved = self.keepers[me].before
 
     def cut(self, one, other):
         self.net.cut(self.id(one), self.id(other))

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from peer_lives import PRIOR, Own, World, plus
 
@@ -70,7 +70,7 @@ def test_with_loss_the_realised_weights_give_the_same_beliefs(seed, agents, loss
 
 
 @pytest.mark.parametrize("rule", ["sites", "tracking"])
-@settings(max_examples=3, deadline=None)
+@settings(max_examples=3, deadline=None, phases=(Phase.explicit, Phase.generate))
 @given(
     seed=st.integers(0, 10**6),
     agents=st.integers(2, 6),

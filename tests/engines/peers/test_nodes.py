@@ -2,14 +2,13 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from peer_lives import PRIOR, Own
-from peer_nodes import Nodes
+from peer_nodes import Faults, Nodes
 
-from consilience.engines.peers.transport.memory import Faults
-
-ROUNDS = 80
+ROUNDS = {"pooling": 80, "sites": 80, "tracking": 240}  # sums mix slowly
+AS_FOUND = (Phase.explicit, Phase.generate)  # a smaller failing schedule is not worth minutes
 SECONDS = 12.0  # in which things happen; afterwards there is time to agree
 
 
@@ -21,23 +20,20 @@ def flat(belief):
 def schedules(draw):
     """What happens to whom: frames, links that are cut for a while, halves that do not hear each other, kills."""
     agents = draw(st.integers(2, 5))
-    faults = Faults(
-        loss=draw(st.floats(0, 0.2)),
-        repeat=draw(st.floats(0, 0.2)),
-        delay=draw(st.integers(0, 4)),
-        reorder=draw(st.booleans()),
-    )
+    faults = Faults(draw(st.floats(0, 0.3)), draw(st.floats(0, 0.3)), draw(st.integers(0, 4)))
     when, long = st.floats(0, SECONDS), st.floats(0.1, 8.0)
     who = st.integers(0, agents - 1)
-    kills = draw(st.lists(st.tuples(when, who, long), max_size=4))
+    kills = draw(st.lists(st.tuples(when, who, long, st.booleans()), max_size=4))
     cuts = draw(st.lists(st.tuples(when, who, who, long), max_size=4))
     halves = draw(st.none() | st.tuples(when, long, st.integers(1, agents - 1)))
     return agents, faults, kills, cuts, halves
 
 
 def events(world, kills, cuts, halves):
-    for when, who, away in kills:
-        yield when, lambda who=who: world.kill(who)
+    for when, who, away, damaged in kills:
+        # Who pools again what others have heard otherwise is not replayed by anybody; where evidence is counted it may.
+        damaged = damaged and world.rule != "pooling"
+        yield when, lambda who=who, damaged=damaged: world.kill(who, damaged)
         yield when + away, lambda who=who: world.start(who)
     if halves is not None:
         when, long, first = halves
@@ -50,7 +46,7 @@ def events(world, kills, cuts, halves):
 
 def lived(rule, schedule, seed):
     agents, faults, kills, cuts, halves = schedule
-    world = Nodes(rule, agents, ROUNDS, seed, faults)
+    world = Nodes(rule, agents, ROUNDS[rule], seed, faults)
     world.play(events(world, kills, cuts, halves))
     return world
 
@@ -67,7 +63,7 @@ def check_realised(schedule, seed):
     agents = world.agents
     own = np.stack([flat(Own(me).final) for me in range(agents)])
     q = np.repeat(flat(PRIOR)[None], agents, axis=0)
-    for number in range(1, ROUNDS + 1):
+    for number in range(1, ROUNDS["pooling"] + 1):
         rows = [keeper.heard.get(number) for keeper in world.keepers]
         W = np.eye(agents)
         for me, row in enumerate(rows):
@@ -80,13 +76,13 @@ def check_realised(schedule, seed):
 
 
 @pytest.mark.parametrize("rule", ["sites", "tracking"])
-@settings(max_examples=3, deadline=None)
+@settings(max_examples=3, deadline=None, phases=AS_FOUND)
 @given(schedule=schedules(), seed=st.integers(0, 10**6))
 def test_evidence_counts_once(rule, schedule, seed):
     check_counts_once(rule, schedule, seed)
 
 
-@settings(max_examples=3, deadline=None)
+@settings(max_examples=3, deadline=None, phases=AS_FOUND)
 @given(schedule=schedules(), seed=st.integers(0, 10**6))
 def test_the_realised_weights_give_the_same_beliefs(schedule, seed):
     check_realised(schedule, seed)
@@ -94,14 +90,14 @@ def test_the_realised_weights_give_the_same_beliefs(schedule, seed):
 
 @pytest.mark.soak
 @pytest.mark.parametrize("rule", ["sites", "tracking"])
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400, deadline=None, phases=AS_FOUND)
 @given(schedule=schedules(), seed=st.integers(0, 10**6))
 def test_evidence_counts_once_at_length(rule, schedule, seed):
     check_counts_once(rule, schedule, seed)
 
 
 @pytest.mark.soak
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300, deadline=None, phases=AS_FOUND)
 @given(schedule=schedules(), seed=st.integers(0, 10**6))
 def test_the_realised_weights_give_the_same_beliefs_at_length(schedule, seed):
     check_realised(schedule, seed)
