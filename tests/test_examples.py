@@ -59,7 +59,13 @@ CLAIMS = {
 }
 
 
-@pytest.mark.parametrize("script", sorted((ROOT / "examples").glob("*.py")), ids=lambda s: s.name)
+@pytest.mark.parametrize(
+    "script",
+    [
+        pytest.param(script, id=script.name, marks=pytest.mark.soak if script.name in PLAY_LONG else ())
+        for script in sorted((ROOT / "examples").glob("*.py"))
+    ],
+)
 def test_examples_run_and_what_they_claim_is_so(script):
     """One run for both questions, whichever process of the tests asks."""
     told = output_of(script)

@@ -162,7 +162,8 @@ def test_a_launcher_is_noticed(launcher):
     assert [ended(process)[1].splitlines()[-1] for process in both] == ["hello 2 True", "hello 2 False"]
 
 
-@pytest.mark.parametrize("victims", [(0,), pytest.param((1, 0), marks=SOAK)])
+@SOAK
+@pytest.mark.parametrize("victims", [(0,), (1, 0)])
 def test_a_lost_host_ends_the_run_with_a_line_and_others_carry_it_on(victims, tmp_path):
     """A host is killed, then, resumed on two, the other one; one host alone plays the rest."""
     whole, run = tmp_path / "whole", tmp_path / "run"

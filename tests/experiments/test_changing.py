@@ -54,6 +54,7 @@ def test_turns_survive_a_file(tmp_path):
             read_turns(tmp_path / "bad.csv")
 
 
+@pytest.mark.soak
 def test_who_does_not_wait_gets_further_in_the_same_time(tmp_path):
     config = load("async-digits", ["rounds=40", "record_every=40", "model.hidden=[24]", "samples=4"])
     schedules = {name: described.schedule() for name, described in config.networks.items()}

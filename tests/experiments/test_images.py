@@ -224,6 +224,7 @@ def test_rules_learn_from_shares_of_any_size(rule, tmp_path):
         np.testing.assert_allclose(own[1:], heard[:-1], rtol=1e-4)
 
 
+@pytest.mark.soak
 def test_strangers_are_told_apart_by_doubt(tmp_path):
     """Those of the task itself as often right as wrong; what else is measured does not depend on them."""
     digits, noise = load_dataset("digits"), np.random.default_rng(0).integers(0, 256, (50, 8, 8)).astype(np.uint8)

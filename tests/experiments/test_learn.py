@@ -127,7 +127,7 @@ def test_with_a_test_file_too_it_is_judged_both_ways(tmp_path):
     [
         pytest.param("", marks=pytest.mark.soak),
         pytest.param('partition = {kind = "iid"}', marks=pytest.mark.soak),
-        'partition = {kind = "dirichlet", alpha = 0.7}',
+        pytest.param('partition = {kind = "dirichlet", alpha = 0.7}', marks=pytest.mark.soak),
     ],
 )
 def test_a_seed_has_the_same_rows_alone_and_in_company(partition, tmp_path):

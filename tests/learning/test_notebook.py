@@ -51,6 +51,7 @@ def text(output):
     return CODES.sub("", output.data["text/plain"]).strip()
 
 
+@pytest.mark.soak
 def test_a_notebook(tmp_path, monkeypatch):
     for name in ("IPYTHONDIR", "JUPYTER_RUNTIME_DIR"):
         monkeypatch.setenv(name, str(tmp_path / "jupyter"))

@@ -75,7 +75,7 @@ def check_realised(schedule, seed):
     np.testing.assert_allclose([flat(belief) for belief in world.beliefs()], q, rtol=1e-9)
 
 
-@pytest.mark.parametrize("rule", ["sites", "tracking"])
+@pytest.mark.parametrize("rule", ["sites", pytest.param("tracking", marks=pytest.mark.soak)])
 @settings(max_examples=3, deadline=None, phases=AS_FOUND)
 @given(schedule=schedules(), seed=st.integers(0, 10**6))
 def test_evidence_counts_once(rule, schedule, seed):
