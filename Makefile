@@ -33,7 +33,7 @@ FUZZ_CASES ?= 20000
 REFERENCE_CASES ?= 5000
 WIRE_CASES ?= 100000
 
-soak: $(VENV)/dev.stamp  ## the machines that look for mistakes, at length (about 25 minutes; SEED=2 for other cases)
+soak: $(VENV)/dev.stamp  ## the machines that look for mistakes, at length (about an hour; SEED=2 for other cases)
 	@$(BIN)/pytest -n 2 --dist worksteal -m soak
 	@$(BIN)/python tests/soak_fuzz.py --cases $(FUZZ_CASES) --seed $(SEED) --jobs 2
 	@$(BIN)/python tests/soak_reference.py --cases $(REFERENCE_CASES)
