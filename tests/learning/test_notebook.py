@@ -3,6 +3,7 @@
 import re
 
 import nbformat
+import pytest
 from children import heard, quickly
 from nbclient import NotebookClient
 

@@ -76,13 +76,13 @@ def check_realised(schedule, seed):
 
 
 @pytest.mark.parametrize("rule", ["sites", pytest.param("tracking", marks=pytest.mark.soak)])
-@settings(max_examples=3, deadline=None, phases=AS_FOUND)
+@settings(max_examples=2, deadline=None, phases=AS_FOUND)
 @given(schedule=schedules(), seed=st.integers(0, 10**6))
 def test_evidence_counts_once(rule, schedule, seed):
     check_counts_once(rule, schedule, seed)
 
 
-@settings(max_examples=3, deadline=None, phases=AS_FOUND)
+@settings(max_examples=2, deadline=None, phases=AS_FOUND)
 @given(schedule=schedules(), seed=st.integers(0, 10**6))
 def test_the_realised_weights_give_the_same_beliefs(schedule, seed):
     check_realised(schedule, seed)
@@ -97,7 +97,7 @@ def test_evidence_counts_once_at_length(rule, schedule, seed):
 
 
 @pytest.mark.soak
-@settings(max_examples=300, deadline=None, phases=AS_FOUND)
+@settings(max_examples=200, deadline=None, phases=AS_FOUND)
 @given(schedule=schedules(), seed=st.integers(0, 10**6))
 def test_the_realised_weights_give_the_same_beliefs_at_length(schedule, seed):
     check_realised(schedule, seed)
