@@ -63,14 +63,27 @@ def finish(figure: Figure, caption: str, file: Path) -> Path:
     return file
 
 
-def accuracy_axis(axes: Axes, lowest: float, highest: float) -> None:
+ACCURACIES = (1, 0.998, 0.995, 0.99, 0.98, 0.97, 0.95, 0.9, 0.8, 0.7, 0.5, 0.3, 0)
+CLOSEST = 0.05  # of an axis, between two of its numbers
+
+
+def accuracy_axis(axes: Axes, lowest: float, highest: float, to_one: bool = False) -> None:
     """An axis of accuracies on which halving the errors is always the same distance: the last points can be seen."""
     shift = (1 - highest) / 2 + 1e-4  # 100 % is on it
-    axes.set_yscale(
-        "function", functions=(lambda a: -np.log(np.maximum(1 + shift - a, 1e-9)), lambda y: 1 + shift - np.exp(-y))
-    )
-    axes.set_ylim(max(lowest - 0.02, 0), min(highest + (1 - highest) / 3, 1))
-    axes.yaxis.set_major_locator(FixedLocator([0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.97, 0.98, 0.99, 0.995, 0.998, 1]))
+
+    def place(accuracy: Any) -> Any:
+        return -np.log(np.maximum(1 + shift - accuracy, 1e-9))
+
+    bottom, top = max(lowest - 0.02, 0), 1 if to_one else min(highest + (1 - highest) / 3, 1)
+    axes.set_yscale("function", functions=(place, lambda y: 1 + shift - np.exp(-y)))
+    axes.set_ylim(bottom, top)
+    ticks: list[float] = []
+    for accuracy in ACCURACIES:
+        if bottom <= accuracy <= top and (
+            not ticks or place(ticks[-1]) - place(accuracy) > CLOSEST * (place(top) - place(bottom))
+        ):
+            ticks.append(accuracy)
+    axes.yaxis.set_major_locator(FixedLocator(ticks))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.4g}"))
     axes.yaxis.set_minor_formatter(NullFormatter())
 

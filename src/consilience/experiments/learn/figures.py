@@ -37,8 +37,7 @@ def _scores(record: Record, file: Path) -> Path:
     judge = "the test set" if where == "test" else "each agent's held-out rows"
     axes.set(xlabel="round", xlim=(0, None), ylabel=f"{WORDS.get(first, first)} on {judge}")
     if first == "accuracy":
-        accuracy_axis(axes, lowest, min(highest, 0.995))  # by the averages: few rows are easily all right
-        axes.set_ylim(top=1)
+        accuracy_axis(axes, lowest, min(highest, 0.995), to_one=True)  # by the averages: few rows are easily all right
     figure.legend(loc="outside upper center")
     caption = "What agents predict with after pooling" + (
         "; without the others each has only its own data." if ALONE in record.arms() else ", round by round."
