@@ -90,7 +90,7 @@ def test_the_realised_weights_give_the_same_beliefs(schedule, seed):
 
 @pytest.mark.soak
 @pytest.mark.parametrize("rule", ["sites", "tracking"])
-@settings(max_examples=400, deadline=None, phases=AS_FOUND)
+@settings(max_examples=350, deadline=None, phases=AS_FOUND)
 @given(schedule=schedules(), seed=st.integers(0, 10**6))
 def test_evidence_counts_once_at_length(rule, schedule, seed):
     check_counts_once(rule, schedule, seed)
