@@ -1,0 +1,116 @@
+"""A round of real peers beside the same work in one process, and the memory of a peer.
+
+    python benchmarks/peers.py [--agents 9] [--rounds 40] [--rule sites] [--json]
+
+Processes with keys of their own and mutual TLS on this machine learn digits split by label (`consilience peer demo`);
+`simulate` plays the same task, shares and network. All share the machine's cores, so what peers take longer is what
+processes, links, checkpoints in every round and records cost. The first rounds, in which programs are compiled, are not
+counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from consilience.machine.runtime import keep_compiled_programs, use_all_cores
+
+BEGIN = 5  # rounds that are not counted
+
+
+def main() -> None:
+    """Measure, and print a line or JSON."""
+    given = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    given.add_argument("--agents", type=int, default=9)
+    given.add_argument("--rounds", type=int, default=40)
+    given.add_argument("--rule", default="sites")
+    given.add_argument("--json", action="store_true")
+    asked = given.parse_args()
+    use_all_cores()
+    keep_compiled_programs()
+    with tempfile.TemporaryDirectory() as kept:
+        found = measured(Path(kept), asked.agents, asked.rounds, asked.rule)
+    if asked.json:
+        print(json.dumps(found, indent=2))
+        return
+    print(
+        f"{asked.agents} peers: {1e3 * found['peers']:.0f} ms a round; in one process {1e3 * found['simulate']:.0f} ms "
+        f"({found['peers'] / found['simulate']:.2f} ×); a peer takes {found['megabytes']:.0f} MB; "
+        f"{found['bytes_a_round'] / 1e6:.2f} MB sent in a round"
+    )
+
+
+def measured(folder: Path, agents: int, rounds: int, rule: str) -> dict[str, Any]:
+    """Seconds a round, of peers and of one process; the most memory that a peer took; bytes sent in a round by all."""
+    from consilience.learning.demo import Standing, begun, played
+    from consilience.learning.trial import of_digits
+
+    trial = of_digits(folder, agents, rounds, rule)
+    names = begun(folder, trial)
+    when: dict[int, float] = {}
+    memory: dict[str, float] = {}
+    sent: dict[str, int] = {}
+
+    def shown(standings: list[Standing]) -> None:
+        when.setdefault(min(one.round for one in standings), time.monotonic())
+        for one in standings:
+            memory[one.name] = max(memory.get(one.name, 0.0), _megabytes(folder / one.name))
+            sent[one.name] = one.sent
+
+    ended = played(folder, names, shown)
+    assert not any(ended.values()), ended
+    first = min(number for number in when if number >= BEGIN)
+    return {
+        "agents": agents,
+        "rounds": rounds,
+        "rule": rule,
+        "peers": (when[rounds] - when[first]) / (rounds - first),
+        "simulate": _simulated(folder, trial, rounds),
+        "megabytes": max(memory.values()),
+        "bytes_a_round": sum(sent.values()) / rounds,
+    }
+
+
+def _megabytes(home: Path) -> float:
+    """The most memory that a running peer has taken so far."""
+    try:
+        pid = json.loads((home / "health.json").read_text())["pid"]
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+        return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
+    except (OSError, ValueError, StopIteration):
+        return 0.0
+
+
+def _simulated(folder: Path, trial: Any, rounds: int) -> float:
+    """Seconds a round of the same in one process, which also records and keeps checkpoints."""
+    from consilience.described.settings import validate
+    from consilience.engines.peers.bundle import Bundle
+    from consilience.experiments.learn.description import Config
+    from consilience.runs import run
+
+    W = Bundle.read(folder / "study.bundle").roster.weights().W.toarray().tolist()
+    values = {
+        **trial.study["task"],
+        "experiment": "learn",
+        "rounds": rounds,
+        "checkpoint_every": 1,
+        "shares": {"kind": "files", "files": {name: str(file) for name, file in trial.files.items()}},
+        "network": {"kind": "matrix", "W": W},
+    }
+    when: dict[int, float] = {}
+    begun = run.begin(validate(Config, values), folder / "simulated")
+
+    def on_round(done: int, _: str) -> None:
+        when.setdefault(done, time.monotonic())
+
+    run.carry_on(begun, on_round)
+    first = min(number for number in when if number >= BEGIN)
+    return (when[rounds] - when[first]) / (rounds - first)
+
+
+if __name__ == "__main__":
+    main()
