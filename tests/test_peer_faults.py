@@ -21,9 +21,9 @@ pytestmark = pytest.mark.soak
 PROGRAM = Path(__file__).with_name("faulty_peer.py")
 NAMES = ("north", "east", "south", "west", "lake")
 # Long enough that nobody comes back when all others have gone; and sums mix slowly.
-ROUNDS = {"pooling": 120, "sites": 120, "tracking": 900}
+ROUNDS = {"pooling": 120, "sites": 120, "tracking": 240}
 PAUSE = {"pooling": "0.3", "sites": "0.3", "tracking": "0.05"}
-PATIENCE = {"pooling": 0.4, "sites": 0.4, "tracking": 0.15}
+PATIENCE = {"pooling": 0.4, "sites": 0.4, "tracking": 0.4}
 EXACT = ("sites", "tracking")
 
 
@@ -107,7 +107,7 @@ def check(network, rule):
 FAULTS = ("--loss", "0.2", "--again", "0.2", "--late", "0.3")
 
 
-@pytest.mark.parametrize("rule", ["pooling", *EXACT])
+@pytest.mark.parametrize("rule", ["pooling", "sites"])  # tracking: `test_nodes`, in memory
 def test_everybody_is_killed_in_turn_while_a_fifth_of_all_messages_is_lost(network, rule):
     rng = np.random.default_rng(1)
     world = network(rule, *FAULTS)
