@@ -67,7 +67,6 @@ def test_the_four_commands_are_there():
     assert [verb for verb in dict.fromkeys(verbs) if verb != "resume"] == ["new", "run", "coefficients", "predict"]
 
 
-@pytest.mark.soak
 def test_the_description_that_is_shown_is_the_one_that_is_written(played):
     written = (played[0] / "study.toml").read_text(encoding="utf-8")
     (shown,) = (block.text for block in BLOCKS if block.language == "toml")
@@ -76,7 +75,6 @@ def test_the_description_that_is_shown_is_the_one_that_is_written(played):
             assert line in written
 
 
-@pytest.mark.soak
 def test_shares_of_any_size_learn_and_are_judged_by_their_own_rows(played):
     summary = json.loads((played[0] / "runs" / "study" / "summary.json").read_text())
     assert sorted(summary["rows"].values()) == [2, 10, 32, 80, 160, 171]
@@ -87,7 +85,6 @@ def test_shares_of_any_size_learn_and_are_judged_by_their_own_rows(played):
     assert sum(accuracy.values()) / 5 > 0.93
 
 
-@pytest.mark.soak
 def test_six_are_within_a_point_of_one_with_all_rows(played):
     told = printed_by(played[1], "average accuracy")
     found = {line.split(":")[0]: float(line.split()[-1].rstrip("%")) for line in told.splitlines()}
@@ -96,14 +93,12 @@ def test_six_are_within_a_point_of_one_with_all_rows(played):
     assert found["six together"] > found["six alone"] + 5
 
 
-@pytest.mark.soak
 def test_python_predicts_from_the_run(played):
     lines = printed_by(played[1], "epistemic doubt").splitlines()
     assert len(lines) == 5
     assert {line.split()[0] for line in lines} <= {"benign", "malignant"}
 
 
-@pytest.mark.soak
 def test_the_command_predicts_every_row(played):
     with (played[0] / "predictions.csv").open() as opened:
         rows = list(csv.DictReader(opened))
@@ -112,6 +107,5 @@ def test_the_command_predicts_every_row(played):
     ]
 
 
-@pytest.mark.soak
 def test_coefficients_name_the_columns(played):
     assert "mean_radius" in printed_by(played[1], "consilience coefficients")

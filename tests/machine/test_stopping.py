@@ -53,7 +53,6 @@ def test_while_libraries_are_imported(tmp_path, number, library):
     assert ended(process) == (1, "", "error: stopped\n")
 
 
-@pytest.mark.soak  # what is left when a run is stopped is shown without a process by test_run and test_learn
 def test_a_run_stops_after_its_round_and_can_be_resumed(tmp_path):
     words = ["linear-regression", "--rounds", "1000000", "--set", "record_every=100", "--set", "checkpoint_every=1"]
     process = started(tmp_path, "run", *words, "--out", "r", "-q")
