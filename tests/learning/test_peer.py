@@ -90,6 +90,12 @@ def test_where_messages_are_lost_the_realised_weights_give_the_same_beliefs(tmp_
     named = together.gathered(homes[:2])
     assert together.realised(named) is None  # west was heard, and its folder is not here
     assert together.put_together(named).shares["agents"] == list(NAMES[:2])
+    heard = homes[0] / "run" / "heard.csv"
+    heard.write_bytes(heard.read_bytes().replace(b",west,", b",none,"))
+    with pytest.raises(InputError, match=r"heard\.csv' is damaged"):
+        together.gathered(homes)
+    with pytest.raises(InputError, match=r"heard\.csv' is damaged"):
+        Peer(homes[0]).run()
 
 
 def test_a_peer_that_was_stopped_carries_on(tmp_path, monkeypatch):
@@ -104,8 +110,13 @@ def test_a_peer_that_was_stopped_carries_on(tmp_path, monkeypatch):
         thread.join(300)
     assert [peer.node.round for peer in (stopped, *peers)] == [1, ROUNDS, ROUNDS]
     monkeypatch.setattr(node, "Patience", lambda *study: Patience(*study)._replace(round=0.5, gather=0.5))
+    heard = tmp_path / "north" / "run" / "heard.csv"
+    before = heard.read_text()
+    heard.write_text(before + "1,so")  # a line that a crash has torn
     again = Peer(tmp_path / "north")
     fit = again.run()
+    assert heard.read_text().startswith(before)
+    assert "1,so\n" not in heard.read_text().removeprefix(before)
     assert again.node.life.incarnation == 2
     assert fit.record.rounds("together").tolist() == [1, 2, 3]
     sites = again.node.life.mailbox.held()

@@ -17,6 +17,7 @@ from consilience.files.whole import write_atomically
 from consilience.network import Replay, Turn, turns_as_csv
 from consilience.runs import folder as files
 from consilience.runs import run as runs
+from consilience.runs.appended import rows_of
 from consilience.runs.record import KEYS, Record
 
 OWN = {"shares", "network", "rounds", "files"}  # of a description what is a peer's own, or the study's policy
@@ -69,7 +70,7 @@ def read(folder: Path) -> Folder:
     facts = files.facts(folder)
     if not isinstance(config, Config) or not isinstance(name := facts.get("peer"), str):
         raise InputError(f"run: '{printable(str(folder))}' is not a peer's; only those of peers are put together")
-    return Folder(name, config, record, tuple(_heard(folder / HEARD)), facts)
+    return Folder(name, config, record, tuple(_heard(folder)), facts)
 
 
 def check_alike(peers: Sequence[Folder]) -> None:
@@ -161,17 +162,18 @@ def _facts(peers: Sequence[Folder]) -> dict[str, Any]:
     return {name: first[name] for name in ("seeds", "versions", "commit") if name in first}
 
 
-def _heard(file: Path) -> list[Heard]:
+def _heard(folder: Path) -> list[Heard]:
     """Who contributed to which round."""
+    file, known = folder / HEARD, files.extent(folder, HEARD)
     try:
-        with file.open(newline="", encoding="utf-8") as stream:
-            header, *rows = list(csv.reader(stream)) or [[]]
+        known.check(file)
+        header, *rows = list(rows_of(file, known.bytes)) if known.bytes else [list(HEADER)]
         if tuple(header) != HEADER:
             raise ValueError(f"its first line must be {','.join(HEADER)}")
         return [Heard(int(number), name, float(weight), int(age)) for number, name, weight, age in rows]
-    except FileNotFoundError:
-        return []
     except OSError as error:
         raise InputError(f"run: cannot read '{file}': {error.strerror}") from None
     except (ValueError, csv.Error) as error:
+        if isinstance(error, InputError):
+            raise
         raise InputError(f"run: '{file}' is damaged: {error}") from None

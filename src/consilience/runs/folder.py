@@ -18,7 +18,7 @@ from consilience.errors import InputError
 from consilience.files.sealed import sealed, unsealed
 from consilience.files.whole import clear_unfinished, sha256_of, write_atomically
 from consilience.runs import checkpoint
-from consilience.runs.record import NOTHING, Extent
+from consilience.runs.appended import NOTHING, Extent
 
 CONFIG, RUN, RECORD, CHECKPOINT, SUMMARY, SHARES = (
     "config.toml",
@@ -141,14 +141,18 @@ def latest_checkpoint(folder: Path) -> Path | None:
     return next((file for file in (last, checkpoint.before(last)) if file.exists()), None)
 
 
-def extent(folder: Path) -> Extent:
-    """How much of the record is known to be right: by the checkpoint or run.json, whichever knows more."""
-    file = latest_checkpoint(folder)
-    saved = checkpoint.read_header(file).position.get("record") if file else None
+def extent(folder: Path, name: str = RECORD) -> Extent:
+    """How much of a file that grows is known to be right: by the checkpoint or run.json, whichever knows more."""
+    checkpointed, what = latest_checkpoint(folder), Path(name).stem
+    saved = checkpoint.read_header(checkpointed).position.get(what) if checkpointed else None
     try:
-        return max(Extent(*known) for known in (saved, facts(folder).get("record"), NOTHING) if known is not None)
+        known = max(Extent(*one) for one in (saved, facts(folder).get(what), NOTHING) if one is not None)
     except TypeError:
-        raise InputError(f"checkpoint: '{file}' does not say how long the record was") from None
+        raise InputError(f"checkpoint: '{checkpointed}' does not say how long '{name}' was") from None
+    file = folder / name
+    if known == NOTHING and file.exists() and file.stat().st_size:
+        raise InputError(f"record: nothing says how '{file}' should be, no checkpoint and no run.json")
+    return known
 
 
 def way_out(folder: Path) -> str:

@@ -17,10 +17,11 @@ from consilience.engines.arm import Arm, Engine, Playing, Progress
 from consilience.errors import InputError
 from consilience.network import Network, heard_of
 from consilience.runs import folder as files
+from consilience.runs.appended import NOTHING, Extent
 from consilience.runs.checkpoint import load_checkpoint, save_checkpoint
 from consilience.runs.description import RunConfig
 from consilience.runs.folder import CHECKPOINT, CONFIG, RECORD
-from consilience.runs.record import HELD_OUT_ROWS, NOTHING, Extent, RecordWriter, average_score
+from consilience.runs.record import HELD_OUT_ROWS, RecordWriter, average_score
 
 LIGHT_STOPS, HEAVY_PACE = 10, 2  # recorded rounds, or rounds, that one call of the jitted program plays
 OnRound = Callable[[int, str], None]

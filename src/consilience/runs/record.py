@@ -3,40 +3,19 @@
 from __future__ import annotations
 
 import csv
-import os
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
-from io import StringIO
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from consilience.errors import InputError
-from consilience.files.whole import sha256_of_file
+from consilience.runs.appended import NOTHING, Appended, Extent, rows_of
 
 KEYS = ("arm", "round", "agent")
 HELD_OUT_ROWS = "held_out_rows"  # a metric where agents are judged by rows of their own: how many
 SEED = "seed"  # a fourth key, where repetitions have rows of their own
-
-
-class Extent(NamedTuple):
-    """How much of a record is known to be right: its first bytes, and their checksum."""
-
-    bytes: int
-    sha256: str
-
-    def check(self, file: Path) -> None:
-        """Refuse a record that does not begin so."""
-        size = file.stat().st_size if file.exists() else 0
-        if size < self.bytes:
-            raise InputError(f"record: '{file}' has {size} bytes, the checkpoint or run.json knows {self.bytes}")
-        if self.bytes and sha256_of_file(file, self.bytes).hexdigest() != self.sha256:
-            damage = f"is damaged, its first {self.bytes} bytes do not have their checksum"
-            raise InputError(f"record: '{file}' {damage}, or the checkpoint or run.json is of another run")
-
-
-NOTHING = Extent(0, "")
 
 
 class RecordWriter:
@@ -44,13 +23,8 @@ class RecordWriter:
 
     def __init__(self, file: Path, extent: Extent = NOTHING) -> None:
         """Open the record, keeping what is known to be right."""
-        extent.check(file)
-        file.touch()
-        self._total = sha256_of_file(file, extent.bytes)
-        self._file = file.open("r+b")
-        self._file.truncate(extent.bytes)
-        self.columns: tuple[str, ...] = tuple(next(csv.reader(_whole_lines(self._file, None)), ()))
-        self._file.seek(0, os.SEEK_END)
+        self._rows = Appended(file, extent)
+        self.columns: tuple[str, ...] = tuple(next(rows_of(file, extent.bytes), ()))
 
     def append(
         self, arm: str, rounds: list[int], metrics: Mapping[str, np.ndarray], seeds: Sequence[int] | None = None
@@ -59,7 +33,7 @@ class RecordWriter:
         keys = KEYS if seeds is None else (*KEYS, SEED)
         if not self.columns:
             self.columns = (*keys, *metrics)
-            self._write([self.columns])
+            self._rows.write([self.columns])
         *_, agents = next(iter(metrics.values())).shape
         repeated = 1 if seeds is None else len(seeds)
         columns: list[Any] = [
@@ -69,25 +43,15 @@ class RecordWriter:
             *([] if seeds is None else [np.tile(np.repeat(seeds, agents), len(rounds)).tolist()]),
             *(metrics[name].ravel().tolist() for name in self.columns[len(keys) :]),
         ]
-        self._write(zip(*columns, strict=True))
-
-    def _write(self, rows: Any) -> None:
-        text = StringIO()
-        csv.writer(text, lineterminator="\n").writerows(rows)
-        content = text.getvalue().encode()
-        self._total.update(content)
-        self._file.write(content)
+        self._rows.write(zip(*columns, strict=True))
 
     def sync(self) -> Extent:
         """Put everything on disk and tell what the record is now."""
-        self._file.flush()
-        os.fsync(self._file.fileno())
-        return Extent(self._file.tell(), self._total.hexdigest())
+        return self._rows.sync()
 
     def close(self) -> None:
         """Sync and close."""
-        self.sync()
-        self._file.close()
+        self._rows.close()
 
 
 class Record:
@@ -211,33 +175,22 @@ def average_score(name: str, values: np.ndarray, counts: np.ndarray) -> float | 
 
 def _columns(file: Path, length: int | None) -> dict[str, np.ndarray]:
     """Row by row into compact columns: a record of two million rows fits into its own size of memory."""
-    with file.open("rb") as stream:
-        rows = csv.reader(_whole_lines(stream, length))
-        header = next(rows, [])
-        if not header:
-            raise InputError(f"record: '{file}' is empty, the run has not recorded anything yet")
-        place = header.index("arm") if "arm" in header else 0
-        arms: dict[str, int] = {}
-        numbers = [array("d") for _ in header]
-        for row in rows:
-            if len(row) != len(header):
-                raise InputError(f"record: '{file}' is damaged, a row does not have {len(header)} values")
-            row[place] = str(arms.setdefault(row[place], len(arms)))
-            for column, cell in zip(numbers, row, strict=True):
-                column.append(float(cell))
+    rows = rows_of(file, length)
+    header = next(rows, [])
+    if not header:
+        raise InputError(f"record: '{file}' is empty, the run has not recorded anything yet")
+    place = header.index("arm") if "arm" in header else 0
+    arms: dict[str, int] = {}
+    numbers = [array("d") for _ in header]
+    for row in rows:
+        if len(row) != len(header):
+            raise InputError(f"record: '{file}' is damaged, a row does not have {len(header)} values")
+        row[place] = str(arms.setdefault(row[place], len(arms)))
+        for column, cell in zip(numbers, row, strict=True):
+            column.append(float(cell))
     columns = {name: np.array(column) for name, column in zip(header, numbers, strict=True)}
     columns[header[place]] = np.array(list(arms) or [""])[columns[header[place]].astype(np.int64)]
     for name in (*KEYS[1:], SEED):
         if name in columns:
             columns[name] = columns[name].astype(np.int64)
     return columns
-
-
-def _whole_lines(stream: Any, length: int | None) -> Iterator[str]:
-    """The lines of a stream up to a length, without one that is torn at the end."""
-    left = length
-    for line in stream:
-        if left is not None:
-            line, left = line[:left], left - len(line[:left])
-        if line.endswith(b"\n"):
-            yield line.decode()

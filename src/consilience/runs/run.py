@@ -33,7 +33,7 @@ from consilience.runs.description import RunConfig, pinned
 from consilience.runs.folder import CONFIG, FIGURES, RECORD, SUMMARY, locked, new_folder
 from consilience.runs.play import OnRound, RunFailed, Stopped, prepared
 from consilience.runs.provenance import provenance
-from consilience.runs.record import NOTHING, Record
+from consilience.runs.record import Record
 from consilience.runs.sent import SENT, sent_by
 
 __all__ = [
@@ -200,8 +200,6 @@ def note_stopped(folder: Path) -> None:
 def recorded(folder: Path) -> tuple[RunConfig, Record]:
     """The description of a run and what of its record is known to be right."""
     config, extent = opened(folder), files.extent(folder)
-    if extent == NOTHING and (folder / RECORD).exists() and (folder / RECORD).stat().st_size:
-        raise InputError(f"record: nothing says how '{folder / RECORD}' should be, no checkpoint and no run.json")
     shares = files.shares(folder) if experiments.has_shares(config) else None
     return config, Record.read(folder / RECORD, extent, shares)
 

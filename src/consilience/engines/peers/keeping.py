@@ -5,11 +5,9 @@ The folder is that of any run, with one agent: what reads runs reads it.
 
 from __future__ import annotations
 
-import csv
-import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -20,10 +18,10 @@ from consilience.engines.peers.mailboxes import Filled, Kept
 from consilience.engines.peers.messages import Arrays
 from consilience.engines.peers.wire.schema import named
 from consilience.errors import InputError
-from consilience.files.whole import write_atomically
 from consilience.runs import folder as files
+from consilience.runs.appended import NOTHING, Appended, Extent
 from consilience.runs.checkpoint import load_checkpoint, read_header, save_checkpoint
-from consilience.runs.record import NOTHING, Extent, RecordWriter
+from consilience.runs.record import RecordWriter
 
 HEARD, HEADER = "heard.csv", ("round", "heard", "weight", "age")
 MAIL = "mail"
@@ -45,8 +43,8 @@ class Keeper:
     def __init__(self, folder: Path, arm: str, digest: str) -> None:
         self.folder, self._arm, self._digest = folder, arm, digest
         self._record: RecordWriter | None = None
-        self._heard: TextIO | None = None
-        self._known, self._next_round = NOTHING, 1
+        self._heard: Appended | None = None
+        self._known = {files.RECORD: NOTHING, HEARD: NOTHING}
 
     def load(self, shapes: Any) -> Standing | None:
         """Where it stood, from the last checkpoint; nothing where there is none. `shapes`: of a state."""
@@ -66,34 +64,37 @@ class Keeper:
         found = jax.tree.unflatten(jax.tree.structure(like), list(arrays))
         progress = jax.tree.map(lambda x: np.asarray(x)[0, 0], found[self._arm])
         peer = position["peer"]
-        self._known, self._next_round = Extent(*position["record"]), position["round"] + (not peer["published"])
+        if "heard" not in position:
+            raise InputError(f"checkpoint: '{file}' is of an earlier version, which kept no checksum of '{HEARD}'")
+        self._known = {files.RECORD: Extent(*position["record"]), HEARD: Extent(*position["heard"])}
         kept = Kept(found[MAIL], peer["mail"])
         where = Position(position["round"], peer["published"])
         return Standing(progress.state, named(progress.public), where, kept, peer["incarnation"])
 
     def open(self) -> None:
         """Go on writing from where it stood: what was recorded of later rounds goes, because they are played anew."""
-        self._record = RecordWriter(self.folder / files.RECORD, self._known)
-        write_atomically(self.folder / HEARD, as_csv([HEADER, *self._heard_before()]).encode())
-        self._heard = (self.folder / HEARD).open("a", encoding="utf-8")
+        for name, extent in self._known.items():  # before either is cut
+            extent.check(self.folder / name)
+        self._record = RecordWriter(self.folder / files.RECORD, self._known[files.RECORD])
+        self._heard = Appended(self.folder / HEARD, self._known[HEARD])
+        if self._known[HEARD] == NOTHING:
+            self._heard.write([HEADER])
 
     def save(self, state: Any, public: Any, position: Position, mail: Kept, incarnation: int) -> None:
         """Where it stands now; the checkpoint before is kept."""
         assert self._record is not None
         assert self._heard is not None
-        extent = self._record.sync()
-        self._heard.flush()
-        os.fsync(self._heard.fileno())
+        grown = {"record": list(self._record.sync()), "heard": list(self._heard.sync())}
         progress = jax.tree.map(lambda x: np.asarray(x)[None, None], Progress(state, public))
         tree = {self._arm: progress, MAIL: mail.arrays}
         where = {
             "round": position.round,
-            "record": list(extent),
+            **grown,
             "digest": self._digest,
             "peer": {"published": position.published, "mail": mail.known, "incarnation": incarnation},
         }
         save_checkpoint(self.folder / files.CHECKPOINT, tree, jax.tree.leaves(tree), where)
-        files.note(self.folder, record=list(extent), rounds_played=position.round)
+        files.note(self.folder, **grown, rounds_played=position.round)
 
     def played(self, number: int, filled: Filled, names: Mapping[int, str], scores: Mapping[str, float] | None) -> None:
         """Record a round: who was heard, with what weight, how old; and scores, where they were measured."""
@@ -103,7 +104,7 @@ class Keeper:
             (number, names.get(sender, sender), repr(weight), filled.ages.get(sender, 0))
             for sender, weight in filled.weights.items()
         ]
-        self._heard.write(as_csv(rows))
+        self._heard.write(rows)
         if scores is not None:
             self._record.append(self._arm, [number], {name: np.array([[value]]) for name, value in scores.items()})
 
@@ -113,24 +114,6 @@ class Keeper:
             if file is not None:
                 file.close()
         self._record = self._heard = None
-
-    def _heard_before(self) -> Iterator[list[str]]:
-        """Who was heard in the rounds that are not played anew; a line that a crash has torn is of one that is."""
-        if not (self.folder / HEARD).exists():
-            return
-        with (self.folder / HEARD).open(newline="", encoding="utf-8", errors="replace") as stream:
-            for row in csv.reader(stream):
-                if len(row) == len(HEADER) and row[0].isdecimal() and int(row[0]) < self._next_round:
-                    yield row
-
-
-def as_csv(rows: Iterable[Iterable[object]]) -> str:
-    """Lines of values that need no quotes.
-
-    >>> as_csv([("round", "heard"), (1, "north")])
-    'round,heard\\n1,north\\n'
-    """
-    return "".join(",".join(map(str, row)) + "\n" for row in rows)
 
 
 def _as_run(shapes: Progress) -> Any:
