@@ -14,7 +14,7 @@ from peer_homes import made, simulated
 
 import consilience as cs
 from consilience.learning import together
-from consilience.learning.peer import status
+from consilience.learning.asking import status
 from consilience.runs.checkpoint import check_arrays, read_header
 
 pytestmark = pytest.mark.soak

@@ -18,7 +18,8 @@ from consilience.engines.peers.transport.health import HealthPort
 from consilience.engines.peers.waiting import Patience
 from consilience.errors import InputError
 from consilience.learning import together
-from consilience.learning.peer import Peer, block, check, leave, status
+from consilience.learning.asking import block, check, leave, status
+from consilience.learning.peer import Peer
 
 
 def get(port, path):

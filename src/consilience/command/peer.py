@@ -84,9 +84,9 @@ def join(
     with unwinding(), paths_given():
         from consilience.engines.peers.bundle import Bundle
         from consilience.engines.peers.identity import words
-        from consilience.learning.peer import Peer
+        from consilience.learning.home import join as joined
 
-        rows = Peer.join(home, bundle, data)
+        rows = joined(home, bundle, data)
         held = Bundle.read(bundle)
     steward, then = words(held.steward.id), f"consilience peer start{'' if home == HOME else f' --home {home}'}"
     if as_json:

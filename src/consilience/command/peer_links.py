@@ -27,7 +27,7 @@ def check(
     """
     prepare()
     with unwinding(), paths_given():
-        from consilience.learning.peer import check as look
+        from consilience.learning.asking import check as look
 
         found = look(home, seconds)
     wrong = [one for one in found if one.problem]
@@ -49,7 +49,7 @@ def status(home: Home = HOME, as_json: AsJson = False) -> None:
     contributing (what it said was used in the last round).
     """
     with unwinding(), paths_given():
-        from consilience.learning.peer import status as of
+        from consilience.learning.asking import status as of
 
         told = of(home)
     if as_json:
@@ -67,7 +67,7 @@ def status(home: Home = HOME, as_json: AsJson = False) -> None:
 def leave(home: Home = HOME, quiet: Quiet = False) -> None:
     """Let your running peer finish its step, save, say goodbye and end. `peer start` comes back, and carries on."""
     with unwinding(), paths_given():
-        from consilience.learning.peer import leave as left
+        from consilience.learning.asking import leave as left
 
         number = left(home)
     if not quiet:
@@ -86,7 +86,7 @@ def block(
     What was pooled stays pooled. Only your own peer is concerned; the steward removes a member for all.
     """
     with unwinding(), paths_given():
-        from consilience.learning.peer import block as blocked
+        from consilience.learning.asking import block as blocked
 
         blocked(home, name, undo)
     if not quiet:

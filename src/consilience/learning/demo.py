@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from consilience.learning.peer import Peer
+from consilience.learning.home import join
 from consilience.learning.trial import Trial
 
 LOG, STEP = "start.jsonl", 0.2  # seconds between two looks
@@ -45,7 +45,7 @@ def begun(folder: Path, trial: Trial) -> list[str]:
     bundle = folder / "study.bundle"
     steward.link(trial.links).sign().write(bundle)
     for name, file in trial.files.items():
-        Peer.join(folder / name, bundle, file)
+        join(folder / name, bundle, file)
     return list(trial.files)
 
 

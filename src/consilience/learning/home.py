@@ -1,0 +1,113 @@
+"""A peer's home: its key, the bundle of the study that it joined, its own data, and the folder of its run."""
+
+from __future__ import annotations
+
+import os
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+
+from consilience.data.arrays import check_pair
+from consilience.described.settings import to_toml
+from consilience.errors import InputError, printable
+from consilience.experiments.learn.agreed import described_by
+from consilience.experiments.learn.description import Config
+from consilience.experiments.learn.one import Share, share_of
+from consilience.files.whole import replacing
+from consilience.runs import folder as files
+from consilience.runs.description import pinned
+from consilience.runs.provenance import provenance
+
+if TYPE_CHECKING:
+    from consilience.engines.peers.bundle import Bundle
+
+BUNDLE, RUN, HEALTH, DATA, LOG = "study.bundle", "run", "health.json", "data.npz", "log.jsonl"
+OTHER_DATA = "is not what was learnt from so far; give it as it was, or take a new home"
+
+
+def join(home: Path, bundle_file: Path, data: Path) -> int:
+    """Take a study's bundle into a home and check the own data against it; nothing is sent to anybody.
+
+    Tells how many rows there are to learn from.
+    """
+    from consilience.engines.peers import identity
+    from consilience.engines.peers.bundle import Bundle
+
+    own = identity.load(home)
+    bundle = Bundle.read(bundle_file)
+    member = bundle.roster.member(own.id)
+    if member is None:
+        gone = bundle.roster.tombstone(own.id)
+        said = f"was removed in epoch {gone.epoch}" if gone else "is not in its roster; send the steward your card"
+        raise InputError(f"bundle '{printable(str(bundle_file))}': {own.name} {said}")
+    known = Bundle.read(home / BUNDLE) if (home / BUNDLE).exists() else None
+    if known is not None and known.study.hash != bundle.study.hash:
+        raise InputError(f"home: '{printable(str(home))}' has joined another study; take a home for each")
+    if known is not None and known.roster.epoch > bundle.roster.epoch:
+        bundle = known  # neighbours have told of a newer roster
+    config = pinned(
+        described_by(
+            bundle.study.task,
+            shares={"kind": "files", "files": {own.name: str(data.absolute())}},
+            network={"kind": "ring", "agents": 1},
+            rounds=bundle.study.policy.rounds,
+        )
+    )
+    with jax.enable_x64(config.precision == "float64"):
+        share = share_in(config, bundle, member.number, max(bundle.roster.numbers) + 1)
+    home_run = home / RUN
+    home_run.mkdir(exist_ok=True)
+    with files.locked(home_run):
+        if files.latest_checkpoint(home_run) is not None and joined(home).files != config.files:
+            raise InputError(f"data: '{printable(str(data))}' {OTHER_DATA}")
+        files.write_shares(home_run, share.kept)
+        files.note(home_run, seeds=config.seeds(), peer=own.name, **provenance(None))
+        files.write(home_run, files.CONFIG, to_toml(config).encode())
+    bundle.write(home / BUNDLE)
+    rows: int = share.kept["rows"][0]
+    return rows
+
+
+def bundle_in(home: Path) -> Bundle:
+    """The newest bundle of the study that a home has joined."""
+    from consilience.engines.peers.bundle import Bundle
+
+    if not (home / BUNDLE).is_file():
+        raise InputError(f"home: '{printable(str(home))}' has joined no study; `consilience peer join` does that")
+    return Bundle.read(home / BUNDLE)
+
+
+def joined(home: Path) -> Config:
+    """The description of what a home's peer learns, with its own data."""
+    from consilience import experiments
+    from consilience.runs.run import opened
+
+    found = experiments.lying_in(opened(home / RUN), home / RUN)
+    assert isinstance(found, Config)
+    return found
+
+
+def share_in(config: Config, bundle: Any, number: int, agents: int) -> Share:
+    """What the agent of this number holds, among so many."""
+    study = bundle.study
+    return share_of(study.task, config, number, agents, study.labels, study.input_shape)
+
+
+def kept(home: Path, share: Any) -> Path:
+    """A pair of arrays as a file of the home; once learnt from, others are refused."""
+    if not isinstance(share, tuple | list) or len(share) != 2:
+        raise InputError(f"share: must be a file or a pair of arrays (x, y), got {type(share).__name__}")
+    x, y = check_pair(share[0], share[1], "share")
+    content, file = BytesIO(), home / DATA
+    np.savez(content, x=x, y=y)
+    if file.exists() and file.read_bytes() == content.getvalue():
+        return file
+    if (home / RUN).is_dir() and files.latest_checkpoint(home / RUN) is not None:
+        raise InputError(f"share: {OTHER_DATA}")
+    with replacing(file) as stream:
+        os.fchmod(stream.fileno(), 0o600)
+        stream.write(content.getvalue())
+    return file
