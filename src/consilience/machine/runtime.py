@@ -7,10 +7,13 @@ import re
 import signal
 import subprocess
 import sys
+from contextlib import suppress
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from consilience.errors import InputError, brief
+from consilience.files.whole import sha256_of
 from consilience.machine import stopping
 
 COUNT_FLAG = "--xla_force_host_platform_device_count"
@@ -39,9 +42,12 @@ def use_all_cores() -> None:
 
 
 def check_flags() -> None:
-    """Refuse XLA_FLAGS that XLA would abort the process for; another process finds out which those are."""
+    """Refuse XLA_FLAGS that XLA would abort the process for; another process finds out, once, which those are."""
     flags = _given_flags()
     if all(flag == FUSION_FLAG or re.fullmatch(rf"{COUNT_FLAG}=[1-9]\d{{0,3}}", flag) for flag in flags.split()):
+        return
+    known = cache_folder() / "flags" / sha256_of(f"{version('jaxlib')} {flags}".encode())
+    if known.exists():
         return
     tried = subprocess.run(
         [sys.executable, "-c", "import jax; jax.devices()"],
@@ -55,6 +61,9 @@ def check_flags() -> None:
         lines = [line for line in tried.stderr.splitlines() if re.search("flag|Error", line)]
         said = re.sub(r"^[A-Z]\d{4} .*?\] ", "", lines[0]) if lines else f"exit code {tried.returncode}"
         raise InputError(f"XLA_FLAGS: XLA does not start with {brief(flags)}: {said.strip().rstrip('.')}")
+    with suppress(OSError):  # where nothing can be kept, it is tried every time
+        known.parent.mkdir(parents=True, exist_ok=True)
+        known.touch()
 
 
 def _given_flags() -> str:
