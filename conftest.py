@@ -42,6 +42,7 @@ keep_compiled_programs(Path(__file__).parent / ".pytest_cache" / "programs")
 
 import jax  # noqa: E402
 import pytest  # noqa: E402
+from hypothesis import settings  # noqa: E402
 from matplotlib.figure import Figure  # noqa: E402
 
 jax.config.update("jax_enable_x64", True)
@@ -50,6 +51,15 @@ os.environ["XLA_FLAGS"] = _of_users
 gc.set_threshold(
     100_000, 20, 20
 )  # tracing makes many small objects that live; looking at them took a tenth of the time
+
+settings.register_profile("same", derandomize=True)
+
+
+def pytest_configure(config):
+    """The same examples every time: what a test says does not depend on luck. `make soak` draws others."""
+    if config.option.markexpr != "soak":
+        settings.load_profile("same")
+
 
 _save, _pictures = Figure.savefig, {}
 

@@ -10,6 +10,7 @@ from consilience.engines.peers.study import Study
 from consilience.engines.peers.transport.ports import free_port
 from consilience.experiments.learn.agreed import agreed
 from consilience.experiments.learn.description import Config
+from consilience.learning.home import join
 from consilience.runs import run
 
 NAMES, ROUNDS = ("north", "south", "west"), 3
@@ -40,7 +41,7 @@ def made(folder, rule, rounds=ROUNDS, patience=120.0, names=NAMES, rows=(5, 40, 
     bundle = bundle.link(["ring"]).sign()
     bundle.write(folder / "study.bundle")
     for name in names:
-        homes.join(folder / name, folder / "study.bundle", files[name])
+        join(folder / name, folder / "study.bundle", files[name])
     return bundle, files, task
 
 

@@ -165,6 +165,7 @@ def _work(given: argparse.Namespace) -> int:
 
     home = _prepare()
     from fuzz.cases import KINDS, case
+    from fuzz.homes import homes
     from fuzz.invariants import judge
     from fuzz.templates import RUNS, STATES, template
 
@@ -172,6 +173,7 @@ def _work(given: argparse.Namespace) -> int:
     for name in RUNS:
         for state in STATES:
             template(name, state)
+    homes()  # peers have threads of their own
     used = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
     resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
     _, number = given.worker

@@ -40,6 +40,7 @@ ILL = """
 experiment = "learn"
 rounds = 4
 record_every = 2
+checkpoint_every = 2
 alone = true
 network = {kind = "ring", agents = 2}
 shares = {kind = "files", files = {north = "north.csv", south = "south.csv"}}
@@ -216,12 +217,15 @@ def test_bad_input_is_one_line_and_nothing_is_written(consilience, played, theor
     shutil.copytree(played / "ill", "begun")
     for file in tmp_path.glob("begun/checkpoint*"):
         file.unlink()
+    shutil.copytree(played / "ill", "older")
+    (tmp_path / "older" / "checkpoint.safetensors").unlink()
     before = sorted(tmp_path.rglob("*"))
     ill, new = played / "ill", played / "test.csv"
     for words, said in {
         ("predict", ill, new, "--agent", "west"): "agent: no agent 'west'; known: north, south",
         ("predict", ill, new, "--agent", "7"): "agent: must be a name, or a number from 0 to 1, got 7",
         ("predict", "begun", new): "run: 'begun' has learnt nothing yet",
+        ("predict", "older", new): "'checkpoint-before.safetensors' is of round 2, before the last",
         ("predict", theorem, new): "run: 'theorem-1' learns no model that predicts",
         ("predict", tmp_path, new): "is not a run folder",
         ("predict", ill, "no_age.csv", "--out", "p.csv"): "FILE: cannot read 'no_age.csv': must have a column 'age'",

@@ -14,7 +14,7 @@ from consilience.command import verbs as cli_verbs
 from consilience.described.networks import NETWORKS
 from consilience.experiments import EXPERIMENTS
 
-from . import environments, library, own, run_folders, tables
+from . import environments, homes, library, own, run_folders, tables
 from .environments import surroundings
 from .fields import setting, values_of
 from .invariants import FOLDER, Case, Content, Link
@@ -263,6 +263,7 @@ KINDS: dict[str, tuple[float, Callable[[Rng], Case]]] = {
     "data between": (5, run_folders.data_between),
     "environment": (1, environments.environment),
     "library": (5, _library),
+    "home": (5, homes.home),
     "played": (0.3, run_folders.played),
     "process": (0.1, environments.process),
 }

@@ -234,6 +234,7 @@ def _fill(folder: Path, files: dict[str, Content]) -> None:
             file.symlink_to(content.to)
         else:
             file.write_bytes(content)
+            file.chmod(0o600)  # keys that others can read are refused
 
 
 def _hashes(folder: Path) -> dict[str, str]:

@@ -12,8 +12,8 @@ from consilience.engines.peers.bundle import Bundle
 from consilience.engines.peers.steward import Stewardship
 from consilience.engines.peers.waiting import Patience
 from consilience.errors import InputError
-from consilience.learning import home as homes
 from consilience.learning import together
+from consilience.learning.home import join
 from consilience.learning.peer import Peer
 from consilience.network import read_turns
 from consilience.runs import run
@@ -133,10 +133,10 @@ def test_what_does_not_fit_the_study_is_refused_before_anything_is_kept(tmp_path
     stranger = identity.create(tmp_path / "east", "east", "")
     assert stranger.name == "east"
     with pytest.raises(InputError, match="east is not in its roster"):
-        homes.join(tmp_path / "east", tmp_path / "study.bundle", files["north"])
+        join(tmp_path / "east", tmp_path / "study.bundle", files["north"])
     files["north"].write_text("x0,x1,x2,out\n1,2,3,perhaps\n")
     with pytest.raises(InputError, match=r"north\.csv.*out"):
-        homes.join(tmp_path / "north", tmp_path / "study.bundle", files["north"])
+        join(tmp_path / "north", tmp_path / "study.bundle", files["north"])
     with pytest.raises(InputError, match="has joined no study"):
         Peer(tmp_path / "east")
 

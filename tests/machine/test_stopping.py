@@ -54,7 +54,8 @@ def test_while_libraries_are_imported(tmp_path, number, library):
 
 
 def test_a_run_stops_after_its_round_and_can_be_resumed(tmp_path):
-    words = ["linear-regression", "--rounds", "1000000", "--set", "record_every=100", "--set", "checkpoint_every=1"]
+    small = ("record_every=5", "checkpoint_every=1", "replicates=2", "test_samples=20")
+    words = ["linear-regression", "--rounds", "100000", *(word for text in small for word in ("--set", text))]
     process = started(tmp_path, "run", *words, "--out", "r", "-q")
     wait_for(tmp_path / "r" / "checkpoint.safetensors", process)
     process.send_signal(signal.SIGTERM)
@@ -62,7 +63,7 @@ def test_a_run_stops_after_its_round_and_can_be_resumed(tmp_path):
     assert (code, out) == (1, "")
     assert complaint.splitlines()[-1] == "error: stopped; carry on with: consilience resume r"
     assert json.loads((tmp_path / "r" / "run.json").read_text())["status"] == "stopped"
-    assert runs.opened(tmp_path / "r").rounds == 1000000
+    assert runs.opened(tmp_path / "r").rounds == 100000
 
 
 @pytest.mark.parametrize("ended_by", [KeyboardInterrupt, InputError("no"), MemoryError])

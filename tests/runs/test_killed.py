@@ -33,22 +33,15 @@ def test_killed_runs_carry_on_to_the_same_bytes(tmp_path):
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     for folder in (whole, killed):
         run.begin(load("star-digits", SETTINGS), folder)
-    environment = quickly()
-    command = [sys.executable, "-c", CARRY_ON]
-    subprocess.run([*command, str(whole)], check=True, env=environment)
-    kills = 0
-    for rows in (40,):  # of the record, at least, before the blow; the last part runs to its end
-        process = subprocess.Popen([*command, str(killed)], env=environment)
-        deadline = time.monotonic() + 120
-        while process.poll() is None and time.monotonic() < deadline:
-            record = killed / "record.csv"
-            if record.exists() and record.read_bytes().count(b"\n") > rows:
-                process.send_signal(signal.SIGKILL)
-                kills += 1
-                break
-            time.sleep(0.005)
-        process.wait()
-    subprocess.run([*command, str(killed)], check=True, env=environment)
-    assert kills >= 1
+    run.carry_on(whole)
+    process = subprocess.Popen([sys.executable, "-c", CARRY_ON, str(killed)], env=quickly())
+    record, deadline = killed / "record.csv", time.monotonic() + 120
+    while process.poll() is None and time.monotonic() < deadline:
+        if record.exists() and record.read_bytes().count(b"\n") > 40:
+            process.send_signal(signal.SIGKILL)
+            break
+        time.sleep(0.005)
+    assert process.wait() == -signal.SIGKILL
+    run.carry_on(killed)
     assert (killed / "record.csv").read_bytes() == (whole / "record.csv").read_bytes()
     assert (killed / "checkpoint.safetensors").read_bytes() == (whole / "checkpoint.safetensors").read_bytes()
