@@ -12,6 +12,7 @@ ROOT = Path(__file__).parent.parent
 
 
 PLAY_LONG = ("bring_your_model.py",)  # longer than it takes to compile them well
+SOAK = (*PLAY_LONG, "own_likelihood.py")
 
 
 def output_of(script: Path, *words: str) -> str:
@@ -62,7 +63,7 @@ CLAIMS = {
 @pytest.mark.parametrize(
     "script",
     [
-        pytest.param(script, id=script.name, marks=pytest.mark.soak if script.name in PLAY_LONG else ())
+        pytest.param(script, id=script.name, marks=pytest.mark.soak if script.name in SOAK else ())
         for script in sorted((ROOT / "examples").glob("*.py"))
     ],
 )

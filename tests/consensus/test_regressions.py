@@ -92,7 +92,10 @@ def play(kind, rule, schedule, rounds, data):
 
 @pytest.mark.parametrize(
     ("kind", "rule", "agents", "rounds"),
-    [*((kind, "sites", 6, 100) for kind in OF), ("gaussian", "tracking", 4, 500)],
+    [
+        *(pytest.param(kind, "sites", 6, 100, marks=pytest.mark.soak if kind == "poisson" else ()) for kind in OF),
+        ("gaussian", "tracking", 4, 500),
+    ],
 )
 @settings(max_examples=2, deadline=None)
 @given(trouble=st.sampled_from(TROUBLES), seed=st.integers(0, 10**6))

@@ -51,7 +51,9 @@ def in_the_engine(agent, hears, devices):
     return simulation, simulation.agents(progress).state
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=pytest.mark.soak if case.endswith("star") else ()) for case in CASES]
+)
 def test_the_engine_does_what_plain_agents_do(case):
     agent, hears = CASES[case]
     turns = [hears.turn(number) for number in range(1, ROUNDS + 1)]

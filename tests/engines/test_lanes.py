@@ -41,7 +41,10 @@ def same_bits(one, other):
 
 @pytest.mark.parametrize(
     ("experiment", "arm", "precision"),
-    [("linear-regression", "cooperating", "float32"), ("theorem-1", "small-world", "float64")],
+    [
+        ("linear-regression", "cooperating", "float32"),
+        pytest.param("theorem-1", "small-world", "float64", marks=pytest.mark.soak),
+    ],
 )
 def test_light_agents_round_the_same_in_any_company(experiment, arm, precision):
     config = load(experiment, [f"precision={precision}"])

@@ -36,6 +36,7 @@ SCHEDULES = {
     "churn": Churn(Fixed(GRAPH), up=3, down=2),
     "asynchronous": Asynchronous(GRAPH, CLOCKS, delay=1.5, staleness=4, tick=0.5),
 }
+SOAK = pytest.mark.soak  # every program of several devices is compiled; test_reference draws such, too
 each = pytest.mark.parametrize("schedule", SCHEDULES.values(), ids=SCHEDULES)
 
 
@@ -106,9 +107,16 @@ def test_gaussian_beliefs_follow_the_turns(schedule):
         np.testing.assert_allclose(ours[0], closed, rtol=1e-10, atol=1e-12)
 
 
-@each
-@pytest.mark.parametrize("kind", [light, heavy])
-def test_the_devices_and_the_pieces_change_no_number(schedule, kind):
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        pytest.param(kind, name, marks=() if (kind, name) in ((light, "loss"), (heavy, "asynchronous")) else SOAK)
+        for kind in (light, heavy)
+        for name in SCHEDULES
+    ],
+)
+def test_the_devices_and_the_pieces_change_no_number(kind, name):
+    schedule = SCHEDULES[name]
     whole = played(kind(schedule), [[9]], jax.devices()[:1])
     close(whole, played(kind(schedule), [[2], [9]], jax.devices()[:3]))
 

@@ -32,6 +32,9 @@ def arm_of(network) -> Arm:
     return Arm(conjugate(PRIOR, NOISE), draw, network, measure)
 
 
+OTHERS = (star(4, 0.3), grid(2, 3), erdos_renyi(7, 0.6, 3))  # each is compiled
+
+
 def played(network, rounds, seeds=(0,), pieces=None):
     simulation = Simulation(arm_of(network), seeds)
     progress, first, metrics = simulation.start(), 1, []
@@ -42,7 +45,10 @@ def played(network, rounds, seeds=(0,), pieces=None):
     return jax.tree.map(jnp.asarray, simulation.agents(progress)), metrics
 
 
-@pytest.mark.parametrize("network", [PAPER, star(4, 0.3), ring(5, directed=True), grid(2, 3), erdos_renyi(7, 0.6, 3)])
+@pytest.mark.parametrize(
+    "network",
+    [PAPER, ring(5, directed=True), *(pytest.param(one, marks=pytest.mark.soak) for one in OTHERS)],
+)
 def test_pooled_gaussians_equal_the_closed_form(network):
     """q_i^(n) has natural parameters η₀ + Σ_{k=1}^{n} Σ_j (W^k)_ij e_j^(n−k+1), with e the evidence of each batch."""
     seed, N, W = 7, network.agents, network.W.toarray()
@@ -137,7 +143,10 @@ def heavy_arm(agents: int, steps: int = 5) -> Arm:
     return Arm(agent, draw, erdos_renyi(agents, 0.6, 3), measure, compare, lambda *_: data, steps)
 
 
-@pytest.mark.parametrize(("agents", "several"), [(2, (4,)), (7, (3,)), pytest.param(9, (2, 4), marks=pytest.mark.soak)])
+@pytest.mark.parametrize(
+    ("agents", "several"),
+    [(2, (4,)), *(pytest.param(*more, marks=pytest.mark.soak) for more in ((7, (3,)), (9, (2, 4))))],
+)
 def test_the_devices_change_no_number(agents, several):
     """One device, two, three and four: agents whole, cut in two and with slots to spare; two repetitions."""
     results = []

@@ -318,6 +318,7 @@ def test_raw_inputs_are_warned_of_by_name():
         small(rounds=1)
 
 
+@pytest.mark.soak  # simulations do, as tests of the engine show
 def test_one_device_or_four_learn_the_same(monkeypatch):
     """Unequal shares are cut over devices."""
     from consilience.engines.simulate import Simulation

@@ -50,10 +50,10 @@ def test_a_rule_is_a_learner_and_a_consensus_with_the_data_of_the_experiment(rul
         ("sites", {"hidden": (4,), "alone": True}),
         ("tracking", {"hidden": (4,)}),
         ("natural", {"learner": {"mean": "newton", "learning_rate": 0.01}}),
-        ("central", {}),
-        ("alone", {}),
+        pytest.param("central", {}, marks=pytest.mark.soak),
+        pytest.param("alone", {}, marks=pytest.mark.soak),
         ("fedavg", {"consensus": {"fraction": 0.5}, "learner": {"optimizer": "adam", "learning_rate": 0.01}}),
-        ("gradient-tracking", {"alone": True}),
+        pytest.param("gradient-tracking", {"alone": True}, marks=pytest.mark.soak),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

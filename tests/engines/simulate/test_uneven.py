@@ -50,7 +50,11 @@ def on(devices):
 
 @pytest.mark.parametrize(
     "hears",
-    [NETWORK, Churn(Fixed(NETWORK), up=3, down=2), pytest.param(RotatingStar(6, 2), marks=pytest.mark.soak)],
+    [
+        NETWORK,
+        pytest.param(Churn(Fixed(NETWORK), up=3, down=2), marks=pytest.mark.soak),
+        pytest.param(RotatingStar(6, 2), marks=pytest.mark.soak),
+    ],
     ids=["fixed", "churn", "rotating star"],
 )
 def test_the_devices_change_no_number(hears):
