@@ -47,8 +47,9 @@ def check_flags() -> None:
     if all(flag == FUSION_FLAG or re.fullmatch(rf"{COUNT_FLAG}=[1-9]\d{{0,3}}", flag) for flag in flags.split()):
         return
     known = cache_folder() / "flags" / sha256_of(f"{version('jaxlib')} {flags}".encode())
-    if known.exists():
-        return
+    with suppress(OSError):  # where nothing can be kept, it is tried every time
+        if known.exists():
+            return
     tried = subprocess.run(
         [sys.executable, "-c", "import jax; jax.devices()"],
         env={**os.environ, "XLA_FLAGS": flags},
@@ -61,7 +62,7 @@ def check_flags() -> None:
         lines = [line for line in tried.stderr.splitlines() if re.search("flag|Error", line)]
         said = re.sub(r"^[A-Z]\d{4} .*?\] ", "", lines[0]) if lines else f"exit code {tried.returncode}"
         raise InputError(f"XLA_FLAGS: XLA does not start with {brief(flags)}: {said.strip().rstrip('.')}")
-    with suppress(OSError):  # where nothing can be kept, it is tried every time
+    with suppress(OSError):
         known.parent.mkdir(parents=True, exist_ok=True)
         known.touch()
 

@@ -28,7 +28,7 @@ def claims_in(out: Path) -> tuple[list[Claim], str]:
     claims = claims_of([part for part in PARTS if part.name not in missing], runs)
     hours = sum(float(run.facts.get("hours", 0)) for run in runs.values())
     waiting = "".join(f"- {name}: {', '.join(f'`{play}`' for play in plays)}\n" for name, plays in missing.items())
-    source = f"From {len(runs)} of {len(planned)} runs, which took {hours:.2f} hours."
+    source = f"From {len(runs)} of {len(planned)} runs, {hours:.2f} hours from begin to end (with the pauses of some)."
     return claims, source + (f" Not told yet, for want of a run:\n\n{waiting}" if missing else "\n")
 
 
