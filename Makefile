@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --no-compile  # what is imported is compiled then
+unexport PYTHONDONTWRITEBYTECODE  # and kept: else every process compiles all of it again
 
 .PHONY: run test lint types unit bench soak clean help
 

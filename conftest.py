@@ -2,6 +2,7 @@
 
 import ast
 import gc
+import hashlib
 import os
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,15 +10,35 @@ from pathlib import Path
 from jaxtyping import _import_hook
 
 # A function inside a function is made anew at every call; checking its types, too, cost milliseconds each time, which
-# was a third of all tests' time. Functions and methods of modules are checked.
-_checked = _import_hook.JaxtypingTransformer.visit_FunctionDef
+# was a third of all tests' time. Functions and methods of modules are checked. jaxtyping's own wrapper, which takes a
+# tenth of a millisecond at every call, is for those that speak of shapes: around the others it was most of the time of
+# peers' tests.
+_with_shapes = _import_hook.JaxtypingTransformer.visit_FunctionDef
+_kept_as = _import_hook._optimized_cache_from_source
+_THIS = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:8]
 
 
-def _outermost(self, node):
-    return node if any(isinstance(parent, ast.FunctionDef) for parent in self._parents) else _checked(self, node)
+def _checked(self, node):
+    if any(isinstance(parent, ast.FunctionDef) for parent in self._parents):
+        return node
+    given = node.args
+    arguments = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
+    types = [node.returns, *(argument.annotation for argument in arguments if argument)]
+    parts = (part for each in types if each for part in ast.walk(each))
+    if any(isinstance(part, ast.Constant) and isinstance(part.value, str) for part in parts):
+        return _with_shapes(self, node)
+    checker = ast.parse(f"jaxtyping._import_hook.Typechecker.lookup['{self._typechecker.get_hash()}']").body[0].value
+    node.decorator_list.append(ast.copy_location(checker, node))
+    return node
 
 
-_import_hook.JaxtypingTransformer.visit_FunctionDef = _outermost
+def _kept_as_ours(checker, path, debug_override=None):
+    """Compiled modules are kept under a name of what is done to them here."""
+    return _kept_as(f"{checker}{_THIS}", path, debug_override)
+
+
+_import_hook.JaxtypingTransformer.visit_FunctionDef = _checked
+_import_hook._optimized_cache_from_source = _kept_as_ours
 
 from consilience.machine.runtime import keep_compiled_programs, use_all_cores  # noqa: E402
 
@@ -27,11 +48,13 @@ QUICKLY = {
     "xla_backend_optimization_level": 0,
     "xla_llvm_disable_expensive_passes": True,
     "xla_cpu_use_fusion_emitters": False,
+    "xla_cpu_parallel_codegen_split_count": 1,  # the other core has tests of its own
 }
 WELL = {
     "xla_backend_optimization_level": 3,
     "xla_llvm_disable_expensive_passes": False,
     "xla_cpu_use_fusion_emitters": True,
+    "xla_cpu_parallel_codegen_split_count": 32,
 }
 
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=4"
@@ -103,6 +126,34 @@ def all_devices():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(placement, "available", jax.devices)
         yield
+
+
+_simulations = {}
+
+
+@pytest.fixture
+def simulations_kept(monkeypatch):
+    """A run that is played again or carried on has the simulation that it had: for tests of what is written and said.
+
+    That another simulation, in another process, gives the same bytes is what test_killed and test_stopping show.
+    """
+    from consilience.engines.simulate import Simulation
+    from consilience.runs import run
+
+    prepare = run.prepared
+
+    def prepared(config, digest, arms, folder, engine):
+        names = {id(arm): name for name, arm in arms.items()}
+
+        def kept(arm, seeds):
+            which = digest, names[id(arm)], tuple(seeds)
+            if which not in _simulations:
+                _simulations[which] = engine(arm, seeds)
+            return _simulations[which]
+
+        return prepare(config, digest, arms, folder, kept if engine is Simulation else engine)
+
+    monkeypatch.setattr(run, "prepared", prepared)
 
 
 @contextmanager

@@ -12,6 +12,8 @@ from consilience.command import main as cli
 from consilience.files.strict_json import strict_json
 from consilience.report.tables import shown
 
+pytestmark = pytest.mark.usefixtures("simulations_kept")
+
 
 @pytest.fixture
 def consilience(capsys, monkeypatch, tmp_path):

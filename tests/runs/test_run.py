@@ -23,6 +23,8 @@ from consilience.runs import play, run
 from consilience.runs.checkpoint import load_checkpoint, save_checkpoint
 from consilience.runs.record import Record, RecordWriter, standard_error
 
+pytestmark = pytest.mark.usefixtures("simulations_kept")
+
 SMALL = ["rounds=37", "replicates=3", "checkpoint_every=10", "record_every=2", "test_samples=50"]
 
 
