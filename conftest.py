@@ -24,12 +24,21 @@ def _checked(self, node):
     given = node.args
     arguments = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
     types = [node.returns, *(argument.annotation for argument in arguments if argument)]
-    parts = (part for each in types if each for part in ast.walk(each))
-    if any(isinstance(part, ast.Constant) and isinstance(part.value, str) for part in parts):
+    parts = [part for each in types if each for part in ast.walk(each)]
+    shapes = any(isinstance(part, ast.Constant) and isinstance(part.value, str) for part in parts)
+    unknown = _not_imported(self._parents[0]) & {part.id for part in parts if isinstance(part, ast.Name)}
+    if shapes or unknown:  # jaxtyping passes over names that are not there when it runs
         return _with_shapes(self, node)
     checker = ast.parse(f"jaxtyping._import_hook.Typechecker.lookup['{self._typechecker.get_hash()}']").body[0].value
     node.decorator_list.append(ast.copy_location(checker, node))
     return node
+
+
+def _not_imported(module):
+    """Names that are there for type checkers only."""
+    ifs = [each for each in module.body if isinstance(each, ast.If) and ast.unparse(each.test) == "TYPE_CHECKING"]
+    imports = [each for one in ifs for each in one.body if isinstance(each, ast.Import | ast.ImportFrom)]
+    return {name.asname or name.name for each in imports for name in each.names}
 
 
 def _kept_as_ours(checker, path, debug_override=None):
