@@ -4,10 +4,12 @@ import ast
 import gc
 import hashlib
 import os
+import re
 from contextlib import contextmanager
 from pathlib import Path
 
-from jaxtyping import _import_hook
+from beartype import beartype
+from jaxtyping import _import_hook, jaxtyped
 
 # A function inside a function is made anew at every call; checking its types, too, cost milliseconds each time, which
 # was a third of all tests' time. Functions and methods of modules are checked. jaxtyping's own wrapper, which takes a
@@ -29,9 +31,17 @@ def _checked(self, node):
     unknown = _not_imported(self._parents[0]) & {part.id for part in parts if isinstance(part, ast.Name)}
     if shapes or unknown:  # jaxtyping passes over names that are not there when it runs
         return _with_shapes(self, node)
-    checker = ast.parse(f"jaxtyping._import_hook.Typechecker.lookup['{self._typechecker.get_hash()}']").body[0].value
+    checker = ast.parse("jaxtyping._import_hook.Typechecker.lookup['of us']").body[0].value
     node.decorator_list.append(ast.copy_location(checker, node))
     return node
+
+
+def _without_shapes(function):
+    """Check a function whose types say nothing of shapes, unless one of their names stands for such a type."""
+    words = re.findall(r"\w+", " ".join(map(str, function.__annotations__.values())))
+    if any("jaxtyping." in repr(function.__globals__.get(word)) for word in set(words)):
+        return jaxtyped(typechecker=beartype)(function)
+    return beartype(function)
 
 
 def _not_imported(module):
@@ -47,6 +57,7 @@ def _kept_as_ours(checker, path, debug_override=None):
 
 
 _import_hook.JaxtypingTransformer.visit_FunctionDef = _checked
+_import_hook.Typechecker.lookup["of us"] = _without_shapes
 _import_hook._optimized_cache_from_source = _kept_as_ours
 
 from consilience.machine.runtime import keep_compiled_programs, use_all_cores  # noqa: E402
