@@ -19,6 +19,7 @@ from consilience.experiments import described as experiment_of
 from consilience.experiments import load as described
 from consilience.learning import from_arrays
 from consilience.learning.watching import interruptible
+from consilience.runs import folder as files
 from consilience.runs import run
 
 SMALL = {"rounds": 4, "record_every": 2, "checkpoint_every": 1, "samples": 4, "progress": False}
@@ -105,7 +106,7 @@ def test_interrupted_and_called_again_it_is_the_run_that_was_never_stopped(tmp_p
             patch.setattr(from_arrays.run, "carry_on", interrupted_after(told))
             with pytest.raises(KeyboardInterrupt, match=line):
                 stopped()
-    assert run.played(tmp_path / "stopped") == 4
+    assert files.played(tmp_path / "stopped") == 4
     carried = stopped()
     assert record(tmp_path / "stopped") == record(tmp_path / "whole")
     same_predictions(carried, whole)

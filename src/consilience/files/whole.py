@@ -28,10 +28,22 @@ def replacing(file: Path, keep: Path | None = None) -> Iterator[IO[bytes]]:
             stream.flush()
             os.fsync(stream.fileno())
         if keep is not None and file.exists():
-            file.replace(keep)
+            _keep(file, keep)
         beside.replace(file)
     finally:
         beside.unlink(missing_ok=True)
+
+
+def _keep(file: Path, keep: Path) -> None:
+    """Keep a file under another name, too: there is no moment at which it is gone, where links can be made."""
+    linked = keep.with_name(f".{keep.name}.{os.getpid()}{UNFINISHED}")
+    try:
+        os.link(file, linked)
+        linked.replace(keep)
+    except OSError:
+        file.replace(keep)
+    finally:
+        linked.unlink(missing_ok=True)
 
 
 def write_atomically(file: Path, content: bytes) -> None:

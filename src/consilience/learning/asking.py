@@ -38,7 +38,7 @@ def status(home: Path) -> dict[str, Any]:
         "running": False,
         "name": own.name,
         "was": known.get("status", "joined"),
-        "round": known.get("rounds_played", 0),
+        "round": files.played(home / RUN),
     }
 
 

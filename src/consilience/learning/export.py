@@ -24,7 +24,7 @@ from consilience.files.whole import write_atomically
 from consilience.learners.packing import packing_of
 from consilience.learning.written import check_out
 from consilience.machine.memory import require
-from consilience.runs import run
+from consilience.runs import folder as files
 from consilience.task.columns import features
 from consilience.task.learnt import Learnt
 
@@ -104,7 +104,7 @@ def write(fit: Fit, file: str | Path, agent: int | str = 0, belief: Any = "poole
         "order": list(named(found.mean)),
         "arm": fit.arms[0],
         "seed": fit.config.seed,
-        "rounds": run.played(fit.folder),
+        "rounds": files.played(fit.folder),
         "precision": fit.config.precision,
         "versions": {"consilience": __version__, "jax": jax.__version__, "numpy": np.__version__},
     }

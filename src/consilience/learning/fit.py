@@ -254,8 +254,7 @@ def _checked(folder: Path) -> Path:
         raise InputError(f"run: '{folder}' has learnt nothing yet; `consilience resume {folder}` carries it on")
     header = read_header(file)
     check_arrays(file, header)
-    known, played = files.extent(folder), files.facts(folder).get("rounds_played", 0)  # the latter of peers
-    if header.position["record"][0] < known.bytes or header.position["round"] < played:
+    if file.name != files.CHECKPOINT or header.position["record"][0] < files.extent(folder).bytes:
         raise InputError(
             f"checkpoint: '{folder / files.CHECKPOINT}' is gone, and '{file.name}' is of round "
             f"{header.position['round']}, before the last; carry the run on to have it again"

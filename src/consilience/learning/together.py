@@ -41,6 +41,7 @@ class Folder(NamedTuple):
     record: Record
     heard: tuple[Heard, ...]
     facts: dict[str, Any]
+    played: int
 
 
 def gathered(folders: Sequence[Path]) -> list[Folder]:
@@ -70,7 +71,8 @@ def read(folder: Path) -> Folder:
     facts = files.facts(folder)
     if not isinstance(config, Config) or not isinstance(name := facts.get("peer"), str):
         raise InputError(f"run: '{printable(str(folder))}' is not a peer's; only those of peers are put together")
-    return Folder(name, config, record, tuple(_heard(folder)), facts)
+    played = files.played(folder) or int(record.rounds(TOGETHER)[-1])
+    return Folder(name, config, record, tuple(_heard(folder)), facts, played)
 
 
 def check_alike(peers: Sequence[Folder]) -> None:
@@ -134,7 +136,7 @@ def realised(peers: Sequence[Folder]) -> list[Turn] | None:
 
 def last_round(peers: Sequence[Folder]) -> int:
     """The last round that anybody has played."""
-    return max(int(peer.facts.get("rounds_played", peer.record.rounds(TOGETHER)[-1])) for peer in peers)
+    return max(peer.played for peer in peers)
 
 
 def described(peers: Sequence[Folder]) -> Config:

@@ -23,7 +23,7 @@ from consilience.paper.told import Runs, Told
 from consilience.runs import run
 from consilience.runs.description import RunConfig
 from consilience.runs.estimate import Speed, kind_of, measure
-from consilience.runs.folder import check_place, facts
+from consilience.runs.folder import check_place, facts, played
 
 CLAIMS, FIGURES = "paper.json", "figures"
 
@@ -79,7 +79,7 @@ def _due(play: Play, folder: Path, data_dir: Path | None) -> Due:
         return Due(play, folder, config, 0, False)
     there = run.opened(folder)
     _require_same(there, config, folder, play)
-    return Due(play, folder, there, run.played(folder), facts(folder).get("status") == "finished")
+    return Due(play, folder, there, played(folder), facts(folder).get("status") == "finished")
 
 
 def told_in(folder: Path) -> Path:

@@ -1,4 +1,8 @@
-"""CSV files that only grow: what has been synced has a checksum, and what a crash has left behind it is cut."""
+"""CSV files that only grow: what is known of them has a checksum, and what a crash has left behind it is cut.
+
+Putting a file on disk takes milliseconds. Who writes something else to disk at every step can keep the last rows there
+instead (`Tail`), and put them on disk here only now and then.
+"""
 
 from __future__ import annotations
 
@@ -32,6 +36,24 @@ class Extent(NamedTuple):
 NOTHING = Extent(0, "")
 
 
+class Tail(NamedTuple):
+    """The end of a file, kept elsewhere: how much of it is on disk, and what follows."""
+
+    synced: Extent
+    text: str
+
+    def mend(self, file: Path, whole: Extent) -> None:
+        """Give a file its end again where that is not as it was: the power failed before it was on disk."""
+        try:
+            whole.check(file)
+        except InputError:
+            self.synced.check(file)
+            rows = Appended(file, self.synced)
+            rows.add(self.text.encode())
+            rows.close()
+            whole.check(file)
+
+
 class Appended:
     """A CSV file to which rows are added behind what is known to be right of it; the rest is cut.
 
@@ -46,7 +68,7 @@ class Appended:
     def __init__(self, file: Path, extent: Extent = NOTHING) -> None:
         extent.check(file)
         file.touch()
-        self._total = sha256_of_file(file, extent.bytes)
+        self._total, self._synced, self._since = sha256_of_file(file, extent.bytes), extent, b""
         self._file = file.open("r+b")
         self._file.truncate(extent.bytes)
         self._file.seek(0, os.SEEK_END)
@@ -55,15 +77,28 @@ class Appended:
         """Add rows; they are safe when they were synced."""
         text = StringIO()
         csv.writer(text, lineterminator="\n").writerows(rows)
-        content = text.getvalue().encode()
+        self.add(text.getvalue().encode())
+
+    def add(self, content: bytes) -> None:
+        """Add rows as they are written."""
         self._total.update(content)
         self._file.write(content)
+        self._since += content
 
     def sync(self) -> Extent:
         """Put everything on disk and tell what the file is now."""
-        self._file.flush()
+        self._synced, self._since = self.flush(), b""
         os.fsync(self._file.fileno())
+        return self._synced
+
+    def flush(self) -> Extent:
+        """Have everything survive the end of this process, and tell what the file is now."""
+        self._file.flush()
         return Extent(self._file.tell(), self._total.hexdigest())
+
+    def tail(self) -> Tail:
+        """What has been added since the last `sync`."""
+        return Tail(self._synced, self._since.decode())
 
     def close(self) -> None:
         """Sync and close."""

@@ -141,6 +141,12 @@ def latest_checkpoint(folder: Path) -> Path | None:
     return next((file for file in (last, checkpoint.before(last)) if file.exists()), None)
 
 
+def played(folder: Path) -> int:
+    """The rounds that a run's last checkpoint knows of."""
+    file = latest_checkpoint(folder)
+    return int(checkpoint.read_header(file).position.get("round", 0)) if file else 0
+
+
 def extent(folder: Path, name: str = RECORD) -> Extent:
     """How much of a file that grows is known to be right: by the checkpoint or run.json, whichever knows more."""
     checkpointed, what = latest_checkpoint(folder), Path(name).stem

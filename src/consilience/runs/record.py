@@ -23,7 +23,7 @@ class RecordWriter:
 
     def __init__(self, file: Path, extent: Extent = NOTHING) -> None:
         """Open the record, keeping what is known to be right."""
-        self._rows = Appended(file, extent)
+        self.rows = Appended(file, extent)
         self.columns: tuple[str, ...] = tuple(next(rows_of(file, extent.bytes), ()))
 
     def append(
@@ -33,7 +33,7 @@ class RecordWriter:
         keys = KEYS if seeds is None else (*KEYS, SEED)
         if not self.columns:
             self.columns = (*keys, *metrics)
-            self._rows.write([self.columns])
+            self.rows.write([self.columns])
         *_, agents = next(iter(metrics.values())).shape
         repeated = 1 if seeds is None else len(seeds)
         columns: list[Any] = [
@@ -43,15 +43,15 @@ class RecordWriter:
             *([] if seeds is None else [np.tile(np.repeat(seeds, agents), len(rounds)).tolist()]),
             *(metrics[name].ravel().tolist() for name in self.columns[len(keys) :]),
         ]
-        self._rows.write(zip(*columns, strict=True))
+        self.rows.write(zip(*columns, strict=True))
 
     def sync(self) -> Extent:
         """Put everything on disk and tell what the record is now."""
-        return self._rows.sync()
+        return self.rows.sync()
 
     def close(self) -> None:
         """Sync and close."""
-        self._rows.close()
+        self.rows.close()
 
 
 class Record:

@@ -28,7 +28,6 @@ from consilience.files.strict_json import strict_json
 from consilience.files.whole import sha256_of, write_atomically
 from consilience.network import Network, heard_of, turns_as_csv
 from consilience.runs import folder as files
-from consilience.runs.checkpoint import read_header
 from consilience.runs.description import RunConfig, pinned
 from consilience.runs.folder import CONFIG, FIGURES, RECORD, SUMMARY, locked, new_folder
 from consilience.runs.play import OnRound, RunFailed, Stopped, prepared
@@ -46,7 +45,6 @@ __all__ = [
     "new_folder",
     "note_stopped",
     "opened",
-    "played",
     "recorded",
     "report",
     "reported",
@@ -92,18 +90,12 @@ def opened(folder: Path) -> RunConfig:
         raise InputError(f"run: '{folder / CONFIG}': {error}") from None
 
 
-def played(folder: Path) -> int:
-    """The rounds that a run's last checkpoint knows of."""
-    file = files.latest_checkpoint(folder)
-    return int(read_header(file).position.get("round", 0)) if file else 0
-
-
 def extend(folder: Path, rounds: int) -> None:
     """Let a run go on to another last round."""
     config = opened(folder)
     if type(config).recorded_rounds is not RunConfig.recorded_rounds:
         raise InputError(f"rounds: {config.experiment} spaces its records by its last round; begin a new run instead")
-    if rounds < (least := max(played(folder), 1)):
+    if rounds < (least := max(files.played(folder), 1)):
         raise InputError(f"rounds: must be at least {least}, which have been played, got {rounds}")
     before = _checked_arms(config)
     config = config.model_copy(update={"rounds": rounds})

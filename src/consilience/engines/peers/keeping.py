@@ -1,6 +1,7 @@
 """What a peer keeps in its run's folder: where it stands, before it says so to anybody; what happened; who was heard.
 
-The folder is that of any run, with one agent: what reads runs reads it.
+The folder is that of any run, with one agent: what reads runs reads it. In a round only the checkpoint is put on disk;
+it holds the last rows of the other files, which are put there now and then.
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ from consilience.engines.peers.messages import Arrays
 from consilience.engines.peers.wire.schema import named
 from consilience.errors import InputError
 from consilience.runs import folder as files
-from consilience.runs.appended import NOTHING, Appended, Extent
+from consilience.runs.appended import NOTHING, Appended, Extent, Tail
 from consilience.runs.checkpoint import load_checkpoint, read_header, save_checkpoint
 from consilience.runs.record import RecordWriter
 
 HEARD, HEADER = "heard.csv", ("round", "heard", "weight", "age")
 MAIL = "mail"
+SYNCED_EVERY = 20  # rounds
 
 
 class Standing(NamedTuple):
@@ -45,6 +47,8 @@ class Keeper:
         self._record: RecordWriter | None = None
         self._heard: Appended | None = None
         self._known = {files.RECORD: NOTHING, HEARD: NOTHING}
+        self._tails = dict.fromkeys(self._known, Tail(NOTHING, ""))
+        self._saved = 0  # checkpoints since the other files were put on disk
 
     def load(self, shapes: Any) -> Standing | None:
         """Where it stood, from the last checkpoint; nothing where there is none. `shapes`: of a state."""
@@ -64,9 +68,10 @@ class Keeper:
         found = jax.tree.unflatten(jax.tree.structure(like), list(arrays))
         progress = jax.tree.map(lambda x: np.asarray(x)[0, 0], found[self._arm])
         peer = position["peer"]
-        if "heard" not in position:
-            raise InputError(f"checkpoint: '{file}' is of an earlier version, which kept no checksum of '{HEARD}'")
+        if "tails" not in position:
+            raise InputError(f"checkpoint: '{file}' is of an earlier version, which kept other things in it")
         self._known = {files.RECORD: Extent(*position["record"]), HEARD: Extent(*position["heard"])}
+        self._tails = {name: Tail(Extent(*synced), text) for name, (synced, text) in position["tails"].items()}
         kept = Kept(found[MAIL], peer["mail"])
         where = Position(position["round"], peer["published"])
         return Standing(progress.state, named(progress.public), where, kept, peer["incarnation"])
@@ -74,27 +79,39 @@ class Keeper:
     def open(self) -> None:
         """Go on writing from where it stood: what was recorded of later rounds goes, because they are played anew."""
         for name, extent in self._known.items():  # before either is cut
-            extent.check(self.folder / name)
+            self._tails[name].mend(self.folder / name, extent)
         self._record = RecordWriter(self.folder / files.RECORD, self._known[files.RECORD])
         self._heard = Appended(self.folder / HEARD, self._known[HEARD])
         if self._known[HEARD] == NOTHING:
             self._heard.write([HEADER])
+        self._sync()  # who was killed has written more than is on disk
 
     def save(self, state: Any, public: Any, position: Position, mail: Kept, incarnation: int) -> None:
         """Where it stands now; the checkpoint before is kept."""
         assert self._record is not None
         assert self._heard is not None
-        grown = {"record": list(self._record.sync()), "heard": list(self._heard.sync())}
+        self._saved += 1
+        if self._saved % SYNCED_EVERY == 0 or not position.published:  # or it ends
+            self._sync()
+        rows = {files.RECORD: self._record.rows, HEARD: self._heard}
+        grown = {Path(name).stem: list(each.flush()) for name, each in rows.items()}
         progress = jax.tree.map(lambda x: np.asarray(x)[None, None], Progress(state, public))
         tree = {self._arm: progress, MAIL: mail.arrays}
         where = {
             "round": position.round,
             **grown,
+            "tails": {name: each.tail() for name, each in rows.items()},
             "digest": self._digest,
             "peer": {"published": position.published, "mail": mail.known, "incarnation": incarnation},
         }
         save_checkpoint(self.folder / files.CHECKPOINT, tree, jax.tree.leaves(tree), where)
-        files.note(self.folder, **grown, rounds_played=position.round)
+
+    def _sync(self) -> None:
+        """Put what happened on disk, and note how much that is."""
+        assert self._record is not None
+        assert self._heard is not None
+        grown = {"record": list(self._record.sync()), "heard": list(self._heard.sync())}
+        files.note(self.folder, **grown)
 
     def played(self, number: int, filled: Filled, names: Mapping[int, str], scores: Mapping[str, float] | None) -> None:
         """Record a round: who was heard, with what weight, how old; and scores, where they were measured."""

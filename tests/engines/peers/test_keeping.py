@@ -1,0 +1,121 @@
+"""A peer's folder: one file is put on disk in a round, and whatever fails, nothing of what happened is lost."""
+
+import os
+import shutil
+
+import numpy as np
+import pytest
+
+from consilience.engines.arm import Progress
+from consilience.engines.peers import keeping
+from consilience.engines.peers.keeping import HEARD, SYNCED_EVERY, Keeper
+from consilience.engines.peers.life import Position
+from consilience.engines.peers.mailboxes import Filled, Kept
+from consilience.errors import InputError
+from consilience.files import whole
+from consilience.runs import appended
+from consilience.runs import folder as files
+
+STATE = {"mean": np.zeros(3, np.float32)}
+NAMES = {0: "north", 1: "east"}
+
+
+def keeper(folder):
+    folder.mkdir(exist_ok=True)
+    return Keeper(folder, "together", "study")
+
+
+def play(kept, rounds, incarnation=1):
+    """As a life does: a round is saved when it is published, and told when it was pooled."""
+    for number in rounds:
+        kept.save(STATE, STATE, Position(number, True), Kept({}, {}), incarnation)
+        kept.played(number, Filled({}, {0: 0.5, 1: 0.5}, {}), NAMES, {"accuracy": number / 100})
+
+
+def content(folder):
+    return {name: (folder / name).read_bytes() for name in (files.RECORD, HEARD)}
+
+
+def loaded(folder):
+    again = keeper(folder)
+    return again, again.load(Progress(STATE, STATE))
+
+
+@pytest.fixture
+def synced(monkeypatch):
+    """How often anything was put on disk."""
+    calls = []
+    fsync = os.fsync
+    for module in (whole.os, appended.os):
+        monkeypatch.setattr(module, "fsync", lambda file: (calls.append(file), fsync(file)))
+    return calls
+
+
+def test_a_round_puts_one_file_on_disk(tmp_path, synced):
+    kept = keeper(tmp_path / "run")
+    kept.open()
+    synced.clear()
+    play(kept, range(1, SYNCED_EVERY))
+    assert len(synced) == SYNCED_EVERY - 1
+    play(kept, [SYNCED_EVERY])
+    assert len(synced) == SYNCED_EVERY + 3  # both tables, and run.json
+    kept.close()
+
+
+@pytest.mark.parametrize("rounds", [1, 5, SYNCED_EVERY, SYNCED_EVERY + 7])
+@pytest.mark.parametrize("lost", ["nothing", "all that was not synced", "a part of it"])
+def test_what_the_power_takes_comes_back(tmp_path, rounds, lost):
+    kept = keeper(tmp_path / "run")
+    kept.open()
+    play(kept, range(1, rounds + 1))
+    kept.save(STATE, STATE, Position(rounds + 1, True), Kept({}, {}), 1)
+    folder = shutil.copytree(tmp_path / "run", tmp_path / "after")
+    before, tails = content(folder), {files.RECORD: kept._record.rows.tail(), HEARD: kept._heard.tail()}
+    for name, tail in tails.items():
+        on_disk, all_of_it = tail.synced.bytes, len(before[name])
+        left = {"nothing": all_of_it, "all that was not synced": on_disk, "a part of it": (on_disk + all_of_it) // 2}
+        os.truncate(folder / name, left[lost])
+    kept.close()
+    again, standing = loaded(folder)
+    assert standing.position == Position(rounds + 1, True)
+    again.open()
+    assert content(folder) == before
+    play(again, [rounds + 2], incarnation=2)
+    again.close()
+    third, _ = loaded(folder)
+    third.open()
+    third.close()
+
+
+def test_a_file_that_is_damaged_before_its_end_is_refused(tmp_path):
+    folder = tmp_path / "run"
+    kept = keeper(folder)
+    kept.open()
+    play(kept, range(1, SYNCED_EVERY + 4))
+    kept.save(STATE, STATE, Position(SYNCED_EVERY + 4, True), Kept({}, {}), 1)
+    kept.close()
+    damaged = (folder / HEARD).read_bytes().replace(b"east", b"nope", 1)
+    (folder / HEARD).write_bytes(damaged)
+    again, _ = loaded(folder)
+    with pytest.raises(InputError, match=r"heard\.csv' is damaged"):
+        again.open()
+    assert (folder / HEARD).read_bytes() == damaged
+
+
+def test_the_last_checkpoint_is_never_away(tmp_path, monkeypatch):
+    """Not even between two of its versions: where it is gone, somebody has taken it."""
+    kept = keeper(tmp_path / "run")
+    kept.open()
+    play(kept, [1])
+    there, replace = [], type(tmp_path).replace
+
+    def replacing(self, target):
+        there.append((tmp_path / "run" / files.CHECKPOINT).exists())
+        return replace(self, target)
+
+    monkeypatch.setattr(type(tmp_path), "replace", replacing)
+    play(kept, [2])
+    kept.close()
+    assert len(there) == 2
+    assert all(there)
+    assert keeping.read_header(tmp_path / "run" / "checkpoint-before.safetensors").position["round"] == 1
