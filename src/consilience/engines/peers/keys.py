@@ -6,6 +6,7 @@ import base64
 import binascii
 import hashlib
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import TypeAlias
 
 from cryptography import x509
@@ -134,6 +135,7 @@ def _hashed(public: CertificatePublicKeyTypes) -> Id:
     return hashlib.sha256(public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)).hexdigest()
 
 
+@lru_cache(maxsize=1024)  # every part of every message is checked with one of a few
 def _public(certificate: str | bytes, what: str) -> CertificatePublicKeyTypes:
     try:
         return _read(certificate, what).public_key()
