@@ -75,6 +75,7 @@ def data():
     rng = np.random.default_rng(0)
     labels = np.arange(800) % 10
     inputs = rng.normal(size=(800, 5)) + rng.normal(size=(10, 5))[labels]
+    FOLDER.mkdir(exist_ok=True)  # a worker can come back to a module that it had left
     np.savez(FOLDER / "data.npz", x=inputs[:600], y=labels[:600], x_test=inputs[600:], y_test=labels[600:])
     for name, rows in ROWS.items():
         x = rng.normal(size=(rows, 2))
