@@ -1,12 +1,13 @@
 """Every rule on four tasks: tuned alike on held-out training data, then three seeds on the test set.
 
-    python benchmarks/rules.py tune|play|table [--json] [--out runs/rules] [--tasks STAR-M,…] [--rules sites,…]
-        [--seeds 3]
+    python benchmarks/rules.py tune|play|table [--json] [--out runs/rules] [--told results/rules]
+        [--tasks STAR-M,…] [--rules sites,…] [--seeds 3]
 
 `tune` plays, for every rule, the same number of trials for the same rounds (`CHOICES`, `TRIAL_ROUNDS`) with one seed,
 judged by held-out training images, and keeps the best; AMB-F takes what was chosen on STAR-F. `play` plays what was
 chosen with three seeds and judges it by the test set. What is finished is not played again and what was stopped is
-carried on; what runs tell is gathered in OUT/tuned.json and OUT/played.json, from which `table` makes the table.
+carried on (runs are in OUT). What they tell is gathered in TOLD/tuned.json and TOLD/played.json, from which `table`
+makes the table, and which are all that another machine needs to go on.
 All numbers are of what an agent predicts with: what it has pooled (q).
 """
 
@@ -117,7 +118,7 @@ class Kept:
 
 def tune(options: argparse.Namespace) -> None:
     """Every trial of every rule, on held-out training images."""
-    kept = Kept(options.out / "tuned.json")
+    kept = Kept(options.told / "tuned.json")
     for name, rule in itertools.product(options.tasks, options.rules):
         task = TASKS[name]
         if task.tuned_like is not None:
@@ -154,7 +155,7 @@ def chosen_for(tuned: Kept, name: str, rule: str) -> dict[str, Any]:
 
 def play(options: argparse.Namespace) -> None:
     """What was chosen, with several seeds, on the test set."""
-    tuned, kept = Kept(options.out / "tuned.json"), Kept(options.out / "played.json")
+    tuned, kept = Kept(options.told / "tuned.json"), Kept(options.told / "played.json")
     for seed, name, rule in itertools.product(range(options.seeds), options.tasks, options.rules):
         task = TASKS[name]
         if kept.find(task=name, rule=rule, seed=seed):
@@ -216,7 +217,7 @@ def markdown(rows: list[dict[str, Any]]) -> str:
 
 def table(options: argparse.Namespace) -> list[dict[str, Any]]:
     """Every task and rule that has been played."""
-    kept = Kept(options.out / "played.json")
+    kept = Kept(options.told / "played.json")
     found = [(name, rule, kept.find(task=name, rule=rule)) for name in options.tasks for rule in options.rules]
     return [row_of(name, rule, runs) for name, rule, runs in found if runs]
 
@@ -227,6 +228,7 @@ def main() -> None:
     parser.add_argument("what", nargs="?", choices=("tune", "play", "table"), default="table")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--out", type=Path, default=Path("runs/rules"))
+    parser.add_argument("--told", type=Path, default=Path("results/rules"))
     parser.add_argument("--tasks", type=lambda text: text.split(","), default=list(TASKS))
     parser.add_argument("--rules", type=lambda text: text.split(","), default=list(CHOICES))
     parser.add_argument("--seeds", type=int, default=SEEDS)
