@@ -41,7 +41,8 @@ def main() -> None:
         return
     print(
         f"{asked.agents} peers: {1e3 * found['peers']:.0f} ms a round; in one process {1e3 * found['simulate']:.0f} ms "
-        f"({found['peers'] / found['simulate']:.2f} ×); a peer takes {found['megabytes']:.0f} MB; "
+        f"({found['peers'] / found['simulate']:.2f} ×); a peer takes {found['megabytes']:.0f} MB "
+        f"({found['peak_megabytes']:.0f} while it compiles); "
         f"{found['bytes_a_round'] / 1e6:.2f} MB sent in a round"
     )
 
@@ -79,13 +80,13 @@ def measured(folder: Path, agents: int, rounds: int, rule: str, images: bool = F
     trial = (of_images if images else of_digits)(folder, agents, rounds, rule)
     names = begun(folder, trial)
     when: dict[int, float] = {}
-    memory: dict[str, float] = {}
+    memory: dict[str, dict[str, float]] = {}
     sent: dict[str, int] = {}
 
     def shown(standings: list[Standing]) -> None:
         when.setdefault(min(one.round for one in standings), time.monotonic())
         for one in standings:
-            memory[one.name] = max(memory.get(one.name, 0.0), _megabytes(folder / one.name))
+            memory[one.name] = _megabytes(folder / one.name) or memory.get(one.name, {})
             sent[one.name] = one.sent
 
     ended = played(folder, names, shown)
@@ -97,19 +98,20 @@ def measured(folder: Path, agents: int, rounds: int, rule: str, images: bool = F
         "rule": rule,
         "peers": (when[rounds] - when[first]) / (rounds - first),
         "simulate": _simulated(folder, trial, rounds),
-        "megabytes": max(memory.values()),
+        "megabytes": max(one["VmRSS"] for one in memory.values()),
+        "peak_megabytes": max(one["VmHWM"] for one in memory.values()),
         "bytes_a_round": sum(sent.values()) / rounds,
     }
 
 
-def _megabytes(home: Path) -> float:
-    """The most memory that a running peer has taken so far."""
+def _megabytes(home: Path) -> dict[str, float]:
+    """The memory that a running peer has, and the most that it has had so far."""
     try:
         pid = json.loads((home / "health.json").read_text())["pid"]
-        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-        return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
-    except (OSError, ValueError, StopIteration):
-        return 0.0
+        lines = [line.split() for line in Path(f"/proc/{pid}/status").read_text().splitlines()]
+        return {words[0][:-1]: int(words[1]) / 1024 for words in lines if words[:1] in (["VmRSS:"], ["VmHWM:"])}
+    except (OSError, ValueError):
+        return {}
 
 
 def _simulated(folder: Path, trial: Any, rounds: int) -> float:

@@ -30,6 +30,7 @@ from consilience.engines.peers.transport import STRANGERS, Transport
 from consilience.engines.peers.waiting import Patience, Waiting
 from consilience.engines.peers.wire import Bounds
 from consilience.errors import InputError
+from consilience.machine.memory import give_back
 
 FOR_EVER = float("inf")
 
@@ -158,6 +159,8 @@ class Node:
         names = {member.number: member.name for member in self.bundle.roster.members}
         self._keeper.played(number, filled, names, scores)
         self.reception.contributed(number, self._row.keys() - {*missed, life.me})
+        if scores and not self._scores:  # everything has been compiled
+            give_back()
         self._scores = scores or self._scores
         self._tell_silent(life, missed)
         self._told(
