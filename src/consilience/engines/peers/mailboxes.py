@@ -255,8 +255,12 @@ def weighted_sum(parts: Iterable[tuple[float, Arrays]]) -> dict[str, np.ndarray]
     [2.5, 2.5]
     """
     total: dict[str, np.ndarray] = {}
+    room: dict[str, np.ndarray] = {}  # memory that is new takes longer than the sums
     for weight, arrays in parts:
         for name, array in arrays.items():
-            added = weight * array.astype(np.float64)
-            total[name] = np.asarray(total[name] + added if name in total else added)
+            if name not in total:
+                total[name] = np.asarray(np.multiply(array, weight, dtype=np.float64))
+                room[name] = np.empty_like(total[name])
+            else:
+                total[name] += np.multiply(array, weight, out=room[name], dtype=np.float64)
     return total
