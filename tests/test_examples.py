@@ -12,7 +12,6 @@ ROOT = Path(__file__).parent.parent
 
 
 PLAY_LONG = ("bring_your_model.py",)  # longer than it takes to compile them well
-SOAK = (*PLAY_LONG, "own_likelihood.py")
 
 
 def output_of(script: Path, *words: str) -> str:
@@ -62,10 +61,7 @@ CLAIMS = {
 
 @pytest.mark.parametrize(
     "script",
-    [
-        pytest.param(script, id=script.name, marks=pytest.mark.soak if script.name in SOAK else ())
-        for script in sorted((ROOT / "examples").glob("*.py"))
-    ],
+    [pytest.param(script, id=script.name) for script in sorted((ROOT / "examples").glob("*.py"))],
 )
 def test_examples_run_and_what_they_claim_is_so(script):
     """One run for both questions, whichever process of the tests asks."""

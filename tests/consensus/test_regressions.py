@@ -93,7 +93,7 @@ def play(kind, rule, schedule, rounds, data):
 @pytest.mark.parametrize(
     ("kind", "rule", "agents", "rounds"),
     [
-        *(pytest.param(kind, "sites", 6, 100, marks=pytest.mark.soak if kind == "poisson" else ()) for kind in OF),
+        *((kind, "sites", 6, 100) for kind in OF),
         ("gaussian", "tracking", 4, 500),
     ],
 )

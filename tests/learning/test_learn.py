@@ -52,8 +52,8 @@ def record(folder):
     [
         (LABELS, {"model": cs.mlp((3,), 2, hidden=(5,)), "network": CHANGING, "alone": True}),
         (LABELS, {"likelihood": "bernoulli", "model": cs.mlp((3,), 1, hidden=())}),
-        pytest.param(NUMBERS, {"replicates": 2, "test": (X[:9], NUMBERS[:9]), "held_out": 0.2}, marks=pytest.mark.soak),
-        pytest.param(COUNTS, {"likelihood": "poisson", "precision": "float64"}, marks=pytest.mark.soak),
+        (NUMBERS, {"replicates": 2, "test": (X[:9], NUMBERS[:9]), "held_out": 0.2}),
+        (COUNTS, {"likelihood": "poisson", "precision": "float64"}),
     ],
     ids=["categorical", "bernoulli", "gaussian", "poisson"],
 )
