@@ -59,7 +59,7 @@ def confidences(
                     label=line,
                 )
         axes.set(title=f"a = {trust}", xlabel="round", xscale="log", ylim=(0, 1.02))
-        plain_ticks(axes.xaxis)
+        plain_ticks(axes.xaxis, narrow=True)
     panels[0].set_ylabel("mean confidence in the true label")
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
     caption = (

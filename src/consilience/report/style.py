@@ -88,8 +88,8 @@ def accuracy_axis(axes: Axes, lowest: float, highest: float, to_one: bool = Fals
     axes.yaxis.set_minor_formatter(NullFormatter())
 
 
-def plain_ticks(axis: Axis) -> None:
-    """Ticks at 1, 2 and 5 times the powers of ten of a logarithmic axis, as plain numbers."""
-    axis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0)))
+def plain_ticks(axis: Axis, narrow: bool = False) -> None:
+    """Ticks at 1, 2 and 5 (where there is little room 1 and 3) times the powers of ten of a logarithmic axis."""
+    axis.set_major_locator(LogLocator(base=10, subs=(1.0, 3.0) if narrow else (1.0, 2.0, 5.0)))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
     axis.set_minor_formatter(NullFormatter())
