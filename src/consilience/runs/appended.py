@@ -68,7 +68,8 @@ class Appended:
     def __init__(self, file: Path, extent: Extent = NOTHING) -> None:
         extent.check(file)
         file.touch()
-        self._total, self._synced, self._since = sha256_of_file(file, extent.bytes), extent, b""
+        self._total, self._synced = sha256_of_file(file, extent.bytes), extent
+        self._since: list[bytes] = []  # what was added since it was synced
         self._file = file.open("r+b")
         self._file.truncate(extent.bytes)
         self._file.seek(0, os.SEEK_END)
@@ -83,11 +84,11 @@ class Appended:
         """Add rows as they are written."""
         self._total.update(content)
         self._file.write(content)
-        self._since += content
+        self._since.append(content)
 
     def sync(self) -> Extent:
         """Put everything on disk and tell what the file is now."""
-        self._synced, self._since = self.flush(), b""
+        self._synced, self._since = self.flush(), []
         os.fsync(self._file.fileno())
         return self._synced
 
@@ -98,7 +99,7 @@ class Appended:
 
     def tail(self) -> Tail:
         """What has been added since the last `sync`."""
-        return Tail(self._synced, self._since.decode())
+        return Tail(self._synced, b"".join(self._since).decode())
 
     def close(self) -> None:
         """Sync and close."""
