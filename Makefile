@@ -33,12 +33,14 @@ SEED ?= 1
 FUZZ_CASES ?= 20000
 REFERENCE_CASES ?= 5000
 WIRE_CASES ?= 100000
+GUIDED_CASES ?= 1000000
 
-soak: $(VENV)/dev.stamp  ## the machines that look for mistakes, at length (about an hour; SEED=2 for other cases)
+soak: $(VENV)/soak.stamp  ## the machines that look for mistakes, at length (about an hour; SEED=2 for other cases)
 	@$(BIN)/pytest -n 2 --dist worksteal -m soak
 	@$(BIN)/python tests/soak_fuzz.py --cases $(FUZZ_CASES) --seed $(SEED) --jobs 2
 	@$(BIN)/python tests/soak_reference.py --cases $(REFERENCE_CASES)
 	@$(BIN)/python tests/soak_wire.py --cases $(WIRE_CASES) --seed $(SEED)
+	@$(BIN)/python tests/soak_atheris.py -runs=$(GUIDED_CASES) -seed=$(SEED) -max_len=4096 -verbosity=0 -print_final_stats=1
 
 clean:  ## remove the environment and the caches (runs are kept)
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis
@@ -57,6 +59,11 @@ $(VENV)/dev.stamp: $(VENV)/pyvenv.cfg pyproject.toml
 	@echo "Installing consilience and its development tools (once) ..."
 	@$(PIP) --editable '.[dev]'
 	@touch $@ $(VENV)/run.stamp
+
+$(VENV)/soak.stamp: $(VENV)/dev.stamp
+	@echo "Installing what looks for mistakes (once) ..."
+	@$(PIP) --editable '.[soak]'
+	@touch $@
 
 $(VENV)/bench.stamp: $(VENV)/dev.stamp
 	@echo "Installing what the benchmarks compare with (once) ..."

@@ -75,6 +75,7 @@ def test_where_messages_are_lost_the_realised_weights_give_the_same_beliefs(tmp_
             send(self, neighbour, said)
 
     monkeypatch.setattr(node.Node, "send", losing)
+    monkeypatch.setattr(node, "Patience", lambda *study: Patience(*study)._replace(stay=1.0))
     peers = lived(tmp_path)
     homes = [tmp_path / name for name in NAMES]
     together.report(together.gathered(homes), tmp_path / "together")

@@ -79,7 +79,7 @@ def test_from_outside(tmp_path, monkeypatch, capsys):
 
 def test_who_is_blocked_is_not_heard_any_more(tmp_path, monkeypatch):
     """Its weight returns to the own belief, and what it says is not computed with; others go on as they were."""
-    monkeypatch.setattr(node, "Patience", lambda *study: Patience(*study)._replace(round=0.5))
+    monkeypatch.setattr(node, "Patience", lambda *study: Patience(*study)._replace(round=0.5, stay=0.5))
     made(tmp_path, "pooling")
     news = []
 

@@ -119,7 +119,7 @@ def start(
     with unwinding(), paths_given():
         from consilience.learning.peer import Peer
 
-        peer_ = Peer(home, _teller(as_json, quiet), health_port=health_port)
+        peer_ = Peer(home, _teller(as_json, quiet), health_port=health_port, alone=True)
         if child_of:
             threading.Thread(target=_stop_with, args=(child_of, peer_), daemon=True).start()
         with asking(peer_.stop):
@@ -170,6 +170,8 @@ def told_line(what: str, facts: dict[str, Any]) -> str:
     if what == "silent":
         since = "" if facts["seconds"] is None else f" for {facts['seconds']:.0f} s"
         return f"{facts['name']}: silent{since}, {facts['rounds']} rounds missed; going on without it until it is heard"
+    if what == "staying":
+        return f"{', '.join(facts['names'])}: behind; staying for {facts['seconds']:.0f} s at most (Ctrl-C ends it)"
     if what == "roster":
         return f"roster of epoch {facts['epoch']}: {', '.join(facts['members'])}"
     if what == "blocked":

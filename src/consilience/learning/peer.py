@@ -18,6 +18,7 @@ from consilience.files.whole import write_atomically
 from consilience.learning import home as homes
 from consilience.learning.fit import Fit
 from consilience.learning.home import BUNDLE, HEALTH, LOG, RUN, bundle_in, share_in
+from consilience.machine.memory import forget_tracing, give_back
 from consilience.runs import folder as files
 from consilience.runs.description import pinned
 
@@ -31,7 +32,8 @@ class Peer:
     """One agent of a study, on this host. `open` has everything checked and written down; `run` learns.
 
     The folder `run` in its home is a run's folder with one agent: `Fit`, `predict`, `export`, `report` read it. It is
-    opened by `run` alone, while nobody else has it.
+    opened by `run` alone, while nobody else has it. `alone`: nothing else happens in this process, so that it need not
+    keep what JAX remembers for others.
 
     >>> fit = Peer.open("peer", "study.bundle", "mine.csv").run()  # doctest: +SKIP
     >>> Peer.open("nowhere", "study.bundle", "mine.csv")  # a home is what `consilience peer init` makes
@@ -45,10 +47,12 @@ class Peer:
         told: Callable[..., None] | None = None,
         listen: str | None = None,
         health_port: int | None = None,
+        alone: bool = False,
     ) -> None:
         from consilience.engines.peers import identity
 
         self.home, self._told, self._listen, self._health_port = home, told, listen, health_port
+        self._alone = alone
         self._own = identity.load(home)
         bundle_in(home)  # refused here, where it is damaged
         self.config = homes.joined(home)
@@ -100,6 +104,7 @@ class Peer:
             self.config.record_every,
             lambda newer: newer.write(home / BUNDLE),
             lambda: blocked_in(home).keys(),
+            give_back=forget_tracing if self._alone else give_back,
         )
 
     def _telling(self) -> Callable[..., None]:
@@ -121,7 +126,7 @@ class Peer:
 
         folder: its home, with a key (`consilience peer init`, `identity.create`). task: the bundle that the steward
         signed. share: a file, or a pair of arrays (x, y), which are kept in the home, readable by its owner only.
-        options: as of `Peer` (told, listen, health_port).
+        options: as of `Peer` (told, listen, health_port, alone).
         """
         from consilience.engines.peers import identity
 

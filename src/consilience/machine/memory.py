@@ -36,6 +36,20 @@ def require(needed: float | int, what: str) -> None:
         raise InputError(f"{what}: needs about {_gigabytes(needed)} GB, there are {_gigabytes(there)}")
 
 
+def forget_tracing() -> None:
+    """Empty JAX's caches: what led to programs that are compiled and kept elsewhere is no longer needed.
+
+    For a process of our own alone: in a program of somebody else's, its functions would be compiled again.
+    """
+    import gc
+
+    import jax
+
+    jax.clear_caches()
+    gc.collect()
+    give_back()
+
+
 def give_back() -> None:
     """Give what is no longer used back to the system: compiling has used hundreds of megabytes, which glibc keeps."""
     if sys.platform == "linux":

@@ -88,6 +88,32 @@ def test_the_realised_weights_give_the_same_beliefs(schedule, seed):
     check_realised(schedule, seed)
 
 
+def arrives(world):
+    """What is on the way."""
+    for _ in range(5):
+        world.step()
+
+
+def test_who_has_finished_stays_for_those_who_are_behind():
+    """Who comes back when all others are at the end gets their last messages, and is at the end itself."""
+    world = Nodes("sites", 4, 20)
+    while world.nodes[2].round < 5:
+        world.step()
+    world.kill(2)
+    for _ in range(20_000):
+        world.step()
+        if len(world.ended) == 3:
+            break
+    arrives(world)
+    assert [world.nodes[me]._behind() for me in (0, 1, 3)] == [[], [2], [2]]  # its neighbours on the ring
+    world.start(2)
+    world.play()
+    arrives(world)
+    assert len(world.keepers[2].heard) < 8  # it left out what the others had played meanwhile
+    assert all(node._behind() == [] for node in world.nodes)
+    np.testing.assert_allclose(flat(world.beliefs()[2]), flat(world.exact()), rtol=1e-6)
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("rule", ["sites", "tracking"])
 @settings(max_examples=350, deadline=None, phases=AS_FOUND)

@@ -33,12 +33,14 @@ from consilience.errors import InputError
 from consilience.machine.memory import give_back
 
 FOR_EVER = float("inf")
+GLANCE = 0.05  # seconds between two looks at who is still behind
 
 
 class Node:
     """One peer. `make(roster)` gives the agent as it is under a roster; `run` lives to the last round.
 
     `blocked()` are those whom this peer has nothing to do with, whatever the roster says; it is asked in every round.
+    `give_back()` is called once, when all programs have been compiled.
     """
 
     def __init__(
@@ -55,10 +57,11 @@ class Node:
         keep_bundle: Callable[[Bundle], None] = lambda bundle: None,
         blocked: Callable[[], Collection[Id]] = tuple,
         now: Callable[[], float] = time.monotonic,
+        give_back: Callable[[], None] = give_back,
     ) -> None:
         self.identity, self.bundle, self._make, self._consensus = identity, bundle, make, consensus
         self._keeper, self._transport, self._told = keeper, transport, told
-        self._record_every, self._keep_bundle, self.now = record_every, keep_bundle, now
+        self._record_every, self._keep_bundle, self.now, self._give_back = record_every, keep_bundle, now, give_back
         self._stopping, self._blocked, self._shunned = "", blocked, frozenset(blocked())
         self._scores: Mapping[str, float] = {}
         self.reception = Reception(identity, bundle, version, told, now)
@@ -92,10 +95,33 @@ class Node:
             for wait in self.life.play():
                 self.reception.wait(min(wait, 3600.0))
             self._told("finished" if self.life.position.round >= self.life.rounds else "stopped", round=self.round)
+            self._stay()
         finally:
             for link in self.links.values():
                 link.leave(self._stopping or "all rounds are played")
             self._transport.stop()
+
+    def _stay(self) -> None:
+        """Be there for those who are behind: with the last message they come to the end in a round or two."""
+        stay = self.life.waiting.patience.stay
+        until, told = self.now() + stay, False
+        while not self.life.leaving and (behind := self._behind()) and self.now() < until:
+            if not told and self.now() > until - stay + 1.0:  # others need no longer than that
+                self._told("staying", names=[self.links[number].other.name for number in behind], seconds=stay)
+                told = True
+            self.reception.wait(GLANCE)
+
+    def _behind(self) -> list[int]:
+        """Listeners that were here once, have not said goodbye, and have not got the last message."""
+        known = self.reception.neighbours
+        return [
+            number
+            for number in self._listeners
+            if number in known
+            and known[number].epoch > 0
+            and known[number].sent < self.life.rounds
+            and not self.life.waiting.has_parted(number)
+        ]
 
     def status(self) -> Status:
         """How it stands now; may be asked by any thread."""
@@ -160,7 +186,7 @@ class Node:
         self._keeper.played(number, filled, names, scores)
         self.reception.contributed(number, self._row.keys() - {*missed, life.me})
         if scores and not self._scores:  # everything has been compiled
-            give_back()
+            self._give_back()
         self._scores = scores or self._scores
         self._tell_silent(life, missed)
         self._told(
@@ -203,7 +229,8 @@ class Node:
             mailbox.restore(standing.mail)
             if isinstance(mailbox, Tabled):
                 mailbox.without(self._shunned_numbers())
-        patience = Patience(policy.patience, max(10 * policy.patience, 60.0), policy.silent_after)
+        long = 10 * policy.patience
+        patience = Patience(policy.patience, max(long, 60.0), policy.silent_after, long)
         mutual = {(link.hearer, link.heard) for link in self.bundle.roster.links}
         ahead = 2 if all((b, a) in mutual for a, b in mutual) else len(self.bundle.roster.members) + 1
         life = Life(

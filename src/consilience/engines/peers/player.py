@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -16,6 +17,24 @@ from consilience.engines.peers.messages import Arrays
 from consilience.engines.peers.wire.schema import Schema, named
 
 
+class Program:
+    """A function that is compiled as a whole, for arguments of the shapes that it is given first, and kept by itself.
+
+    JAX's caches may then be emptied (`memory.forget_tracing`). Done step by step, beginning and publishing would be
+    dozens of programs, which take seconds to compile and much memory.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        self._compiled: Callable[..., Any] | None = None
+
+    def __call__(self, *given: Any) -> Any:
+        """What the function gives; the first call compiles it."""
+        if self._compiled is None:
+            self._compiled = jax.jit(self._function).lower(*given).compile()
+        return self._compiled(*given)
+
+
 class ArmPlayer:
     """One agent of an arm. Whom it hears is not the arm's business here; everything random follows from its number."""
 
@@ -25,13 +44,14 @@ class ArmPlayer:
             self._data = jax.device_put(
                 arm.of_repetition(arm.data(np.array([number]), [seed]), jnp.zeros((), jnp.int32))
             )
-            self.shapes = jax.eval_shape(arm.agent.publish, self._begun())
-            self._learn, self._pool, self._measure = jax.jit(self._learnt), jax.jit(self._pooled), jax.jit(self._scores)
+            self._learn, self._pool, self._measure = Program(self._learnt), Program(self._pooled), Program(self._scores)
+            self._init, self._publish = Program(arm.agent.init), Program(arm.agent.publish)
+            self.shapes = jax.eval_shape(arm.agent.publish, jax.eval_shape(arm.agent.init, self._given()))
 
     def start(self) -> Any:
         """The agent's state before its first round."""
         with self._precise():
-            return self._begun()
+            return self._init(self._given())
 
     def learn(self, state: Any, number: int) -> tuple[Any, Arrays]:
         """Learn in this round; what is published, by name."""
@@ -47,7 +67,7 @@ class ArmPlayer:
     def publish(self, state: Any) -> Any:
         """What a state says, as a tree."""
         with self._precise():
-            return self.arm.agent.publish(state)
+            return self._publish(state)
 
     def measure(self, state: Any, public: Any, number: int) -> dict[str, float]:
         """Its scores after a round."""
@@ -77,11 +97,12 @@ class ArmPlayer:
     def _precise(self) -> Any:
         return jax.enable_x64(self._double)
 
-    def _begun(self) -> Any:
+    def _given(self) -> Any:
+        """What `init` is given: what all agents share at the start, or a key of its own."""
         begins_with = self.arm.begins_with
         if begins_with is None:
-            return self.arm.agent.init(agent_key(round_key(self.seed, 0), self.number))
-        return self.arm.agent.init(jax.tree.map(lambda x: jnp.asarray(x[0]), begins_with([self.seed])))
+            return agent_key(round_key(self.seed, 0), self.number)
+        return jax.tree.map(lambda x: jnp.asarray(x[0]), begins_with([self.seed]))
 
     def _learnt(self, data: Any, state: Any, number: Int[Array, ""]) -> tuple[Any, Any]:
         key, me = round_key(self.seed, number), jnp.asarray(self.number)

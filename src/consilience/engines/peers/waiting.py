@@ -11,12 +11,13 @@ class Patience(NamedTuple):
 
     round: for neighbours that took part lately. gather: for all of them, before the first round; and for anybody, where
     nobody is heard at all. silent_after: rounds that a neighbour must miss before it is no longer waited for; it is
-    again as soon as it is heard.
+    again as soon as it is heard. stay: for neighbours that are behind, when all rounds are played.
     """
 
     round: float = 30.0
     gather: float = 300.0
     silent_after: int = 2
+    stay: float = 300.0
 
 
 class Waiting:
@@ -50,6 +51,10 @@ class Waiting:
     def parted(self, neighbour: int) -> None:
         """Somebody has said goodbye: it is not waited for until it is heard again."""
         self._gone.add(neighbour)
+
+    def has_parted(self, neighbour: int) -> bool:
+        """Whether somebody has said goodbye, and nothing since."""
+        return neighbour in self._gone
 
     def after_round(self, linked: Collection[int], heard: Collection[int]) -> None:
         """Count who was not heard in a round."""
