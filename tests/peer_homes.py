@@ -14,26 +14,36 @@ from consilience.learning.home import join
 from consilience.runs import run
 
 NAMES, ROUNDS = ("north", "south", "west"), 3
-COLUMNS = {f"x{k}": {"kind": "number"} for k in range(3)} | {"out": {"kind": "label", "levels": ["no", "yes"]}}
+NUMBERS = {f"x{k}": {"kind": "number"} for k in range(3)}
+LABEL, NUMBER = {"kind": "label", "levels": ["no", "yes"]}, {"kind": "target"}
 RULES = {
     "pooling": {"learner": {"kind": "variational"}, "consensus": {"kind": "pooling"}},
     "sites": {"learner": {"kind": "natural"}, "consensus": {"kind": "sites"}},
     "laplace": {"learner": {"kind": "laplace"}, "consensus": {"kind": "sites"}},
     "tracking": {"learner": {"kind": "laplace"}, "consensus": {"kind": "tracking"}},
+    # What the data of a linear regression says does not depend on where one stands: nothing needs to be damped.
+    "linear": {
+        "learner": {"kind": "laplace"},
+        "consensus": {"kind": "tracking", "damping": 1.0},
+        "likelihood": {"kind": "gaussian", "noise": 1.0},
+    },
 }
 
 
 def made(folder, rule, rounds=ROUNDS, patience=120.0, names=NAMES, rows=(5, 40, 17)):
     """Homes with a file each, and a study of them on a ring, which all have joined."""
     rng = np.random.default_rng(0)
-    files = {}
+    files, of_numbers = {}, rule == "linear"
     for name, many in zip(names, rows, strict=True):
         x = rng.normal(size=(many, 3)).round(3)
-        y = np.where(rng.random(many) < 1 / (1 + np.exp(-x @ [1, -2, 0.5])), "yes", "no")
+        middle = x @ [1, -2, 0.5]
+        y = np.where(rng.random(many) < 1 / (1 + np.exp(-middle)), "yes", "no")
+        y = (middle + rng.normal(size=many)).round(3) if of_numbers else y
         files[name] = folder / f"{name}.csv"
         lines = [",".join(map(str, row)) + f",{label}" for row, label in zip(x, y, strict=True)]
         files[name].write_text("\n".join(["x0,x1,x2,out", *lines]) + "\n")
-    described = {"precision": "float64", "record_every": 1, "columns": COLUMNS, "model": {"kind": "mlp", "hidden": []}}
+    columns = {**NUMBERS, "out": NUMBER if of_numbers else LABEL}
+    described = {"precision": "float64", "record_every": 1, "columns": columns, "model": {"kind": "mlp", "hidden": []}}
     task, _ = agreed({"experiment": "learn", **described, **RULES[rule]})
     study = Study.of({"name": "trial", "task": task, "policy": {"rounds": rounds, "patience": patience}})
     homes = [identity.create(folder / name, name, f"127.0.0.1:{free_port()}") for name in names]

@@ -21,9 +21,9 @@ pytestmark = pytest.mark.soak
 PROGRAM = Path(__file__).with_name("faulty_peer.py")
 NAMES = ("north", "east", "south", "west", "lake")
 # Sums mix slowly.
-ROUNDS = {"pooling": 120, "sites": 120, "tracking": 240}
-PAUSE = {"pooling": "0.3", "sites": "0.3", "tracking": "0.05"}
-EXACT = ("sites", "tracking")
+ROUNDS = {"pooling": 120, "sites": 120, "tracking": 240, "linear": 240}
+PAUSE = {"pooling": "0.3", "sites": "0.3", "tracking": "0.05", "linear": "0.1"}
+EXACT = ("sites", "tracking", "linear")
 
 
 class Network:
@@ -90,8 +90,9 @@ def check(network, rule, exact=True):
     undisturbed = simulated(network.folder / "simulated", network.bundle, network.files, task, 120)
     homes = [network.folder / name for name in NAMES]
     told = together.report(together.gathered(homes), network.folder / "together")
-    expected = undisturbed.summary()["arms"]["together"]["average_pooled"]["accuracy"]
-    assert abs(told["arms"]["together"]["average_pooled"]["accuracy"] - expected) <= 0.01
+    expected, ended = (each["arms"]["together"]["average_pooled"] for each in (undisturbed.summary(), told))
+    score = "rmse" if rule == "linear" else "accuracy"
+    assert abs(ended[score] - expected[score]) <= 0.01
     for number, home in enumerate(homes):
         file = home / "run" / "checkpoint.safetensors"
         check_arrays(file, read_header(file))
@@ -104,7 +105,7 @@ def check(network, rule, exact=True):
 FAULTS = ("--loss", "0.2", "--again", "0.2", "--late", "0.3")
 
 
-@pytest.mark.parametrize("rule", ["pooling", "sites"])  # tracking: `test_nodes`, in memory
+@pytest.mark.parametrize("rule", ["pooling", "sites", "linear"])
 def test_everybody_is_killed_in_turn_while_a_fifth_of_all_messages_is_lost(network, rule):
     rng = np.random.default_rng(1)
     world = network(rule, *FAULTS)
