@@ -14,7 +14,7 @@ from peer_lives import PRIOR, Own, player_of, plus, snapshot
 from people import STUDY, bundle, person
 
 from consilience.engines.peers.keeping import Keeper, Standing
-from consilience.engines.peers.mailboxes import Kept
+from consilience.engines.peers.mailboxes import NO_MAIL, Kept
 from consilience.engines.peers.node import Node
 from consilience.engines.peers.player import ArmPlayer
 from consilience.engines.peers.study import Study
@@ -24,6 +24,7 @@ from consilience.engines.peers.wire.schema import Leaf, Schema
 
 NAMES = ("north", "east", "south", "west", "hill", "lake", "wood")
 STEP = 0.1  # seconds on everybody's clock
+SELDOM = 4  # rounds
 
 
 class KeptInMemory(Keeper):
@@ -31,7 +32,7 @@ class KeptInMemory(Keeper):
 
     def __init__(self):
         self.saved = self.before = None  # the last checkpoint, and the one that is kept besides
-        self.heard = {}
+        self.heard, self.saves, self.passed_on = {}, 0, NO_MAIL
 
     def load(self, shapes):
         return self.saved
@@ -42,9 +43,13 @@ class KeptInMemory(Keeper):
     def close(self):
         """Nothing to close."""
 
-    def save(self, state, public, position, mail, incarnation):
+    def save(self, state, public, position, mail, incarnation, passed_on):
         kept = Kept({name: array.copy() for name, array in mail.arrays.items()}, copy.deepcopy(mail.known))
-        self.before, self.saved = self.saved, Standing(copy.copy(state), public, position, kept, incarnation)
+        self.before = self.saved
+        self.saves += 1
+        if self.saves % SELDOM == 0:  # what others say again is kept now and then
+            self.passed_on = passed_on()
+        self.saved = Standing(copy.copy(state), public, position, kept, incarnation, self.passed_on)
         self.heard = {
             number: row for number, row in self.heard.items() if number < position.round or not position.published
         }

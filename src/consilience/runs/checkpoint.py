@@ -46,11 +46,16 @@ def before(file: Path) -> Path:
     return file.with_name(f"{file.stem}-before{file.suffix}")
 
 
-def save_checkpoint(file: Path, like: Any, arrays: Iterable[np.ndarray], position: dict[str, Any]) -> None:
-    """Write where the run stands and the arrays of a tree of these shapes, in its order, each as it comes."""
+def save_checkpoint(
+    file: Path, like: Any, arrays: Iterable[np.ndarray], position: dict[str, Any], keep: bool = True
+) -> None:
+    """Write where the run stands and the arrays of a tree of these shapes, in its order, each as it comes.
+
+    `keep`: the one before.
+    """
     leaves = _named_leaves(like)
     checksums = {name: BLANK for name, _ in leaves}
-    with replacing(file, keep=before(file)) as stream, ThreadPoolExecutor(1) as beside:
+    with replacing(file, keep=before(file) if keep else None) as stream, ThreadPoolExecutor(1) as beside:
         stream.write(_header(leaves, position, checksums))
         for (name, leaf), array in zip(leaves, arrays, strict=True):
             if array.shape != leaf.shape or array.dtype != leaf.dtype:

@@ -9,9 +9,10 @@ import pytest
 
 from consilience.engines.arm import Progress
 from consilience.engines.peers import keeping
-from consilience.engines.peers.keeping import HEARD, SYNCED_EVERY, Keeper
+from consilience.engines.peers.keeping import HEARD, PASSED_ON, SYNCED_EVERY, Keeper
 from consilience.engines.peers.life import Position
-from consilience.engines.peers.mailboxes import Filled, Kept
+from consilience.engines.peers.mailboxes import NO_MAIL, Filled, Kept, Tabled
+from consilience.engines.peers.messages import Entry
 from consilience.errors import InputError
 from consilience.runs import folder as files
 
@@ -24,10 +25,10 @@ def keeper(folder):
     return Keeper(folder, "together", "study")
 
 
-def play(kept, rounds, incarnation=1):
+def play(kept, rounds, incarnation=1, mail=NO_MAIL):
     """As a life does: a round is saved when it is published, and told when it was pooled."""
     for number in rounds:
-        kept.save(STATE, STATE, Position(number, True), Kept({}, {}), incarnation)
+        kept.save(STATE, STATE, Position(number, True), Kept({}, {}), incarnation, lambda: mail)
         kept.played(number, Filled({}, {0: 0.5, 1: 0.5}, {}), NAMES, {"accuracy": number / 100})
 
 
@@ -71,7 +72,7 @@ def test_what_the_power_takes_comes_back(tmp_path, rounds, lost):
     kept = keeper(tmp_path / "run")
     kept.open()
     play(kept, range(1, rounds + 1))
-    kept.save(STATE, STATE, Position(rounds + 1, True), Kept({}, {}), 1)
+    kept.save(STATE, STATE, Position(rounds + 1, True), Kept({}, {}), 1, lambda: NO_MAIL)
     folder = shutil.copytree(tmp_path / "run", tmp_path / "after")
     before, tails = content(folder), {files.RECORD: kept._record.rows.tail(), HEARD: kept._heard.tail()}
     for name, tail in tails.items():
@@ -95,7 +96,7 @@ def test_a_file_that_is_damaged_before_its_end_is_refused(tmp_path):
     kept = keeper(folder)
     kept.open()
     play(kept, range(1, SYNCED_EVERY + 4))
-    kept.save(STATE, STATE, Position(SYNCED_EVERY + 4, True), Kept({}, {}), 1)
+    kept.save(STATE, STATE, Position(SYNCED_EVERY + 4, True), Kept({}, {}), 1, lambda: NO_MAIL)
     kept.close()
     damaged = (folder / HEARD).read_bytes().replace(b"east", b"nope", 1)
     (folder / HEARD).write_bytes(damaged)
@@ -123,3 +124,26 @@ def test_the_last_checkpoint_is_never_away(tmp_path, monkeypatch):
     assert len(there) == 2
     assert all(there)
     assert keeping.read_header(tmp_path / "run" / "checkpoint-before.safetensors").position["round"] == 1
+
+
+def test_what_others_say_again_is_kept_now_and_then(tmp_path):
+    folder = tmp_path / "run"
+    mailbox = Tabled(0, {owner: Entry(owner, (3, 1), {"x": np.full(2, float(owner))}, "signed") for owner in range(3)})
+    kept = keeper(folder)
+    kept.open()
+    play(kept, range(1, SYNCED_EVERY), mail=mailbox.passed_on())
+    assert not (folder / PASSED_ON).exists()
+    play(kept, [SYNCED_EVERY], mail=mailbox.passed_on())
+    kept.close()
+    _, standing = loaded(folder)
+    again = Tabled(0)
+    again.restore(mailbox.kept(), mailbox.table[0].arrays)
+    again.recall(standing.passed_on)
+    assert again.held() == mailbox.held()
+    assert [again.table[owner].arrays["x"].tolist() for owner in range(3)] == [[0, 0], [1, 1], [2, 2]]
+    assert mailbox.kept().arrays == {}  # the checkpoint has what was published
+    content = bytearray((folder / PASSED_ON).read_bytes())
+    content[-3] ^= 1
+    (folder / PASSED_ON).write_bytes(content)
+    with pytest.raises(InputError, match=r"passed-on\.safetensors' is damaged.*neighbours say again"):
+        loaded(folder)

@@ -7,6 +7,7 @@ from noting_desk import MEMBERS, SITE, STUDY, Reception
 from consilience.engines.peers.desk import PROTOCOL, Greeting
 from consilience.engines.peers.link import Link
 from consilience.engines.peers.messages import Entry, Said
+from consilience.engines.peers.spoken import Spoken
 from consilience.engines.peers.transport.memory import Faults, Net
 from consilience.engines.peers.wire import Kind, Refused, frame
 
@@ -20,6 +21,10 @@ def linked(one, other, faults=None, seed=0):
         transport.admit({member.id: member for member in MEMBERS}, {its.me.id: end})
         transport.start()
     return net, *ends
+
+
+def says(link, said):
+    link.say(Spoken(said, 1, link._desk.agreed(), link._own_id))
 
 
 def stepped(net, steps=30):
@@ -36,7 +41,7 @@ def test_a_message_arrives_as_it_was_said_and_is_confirmed(several):
     one, other = Reception(0, several), Reception(1, several)
     net, left, right = linked(one, other)
     entries = (site_of(0, 7), site_of(2, 5)) if several else (site_of(0, 7),)
-    left.say(Said(0, 7, entries), incarnation=1)
+    says(left, Said(0, 7, entries))
     stepped(net)
     (said,) = other.said
     assert (said.sender, said.round, said.epoch) == (0, 7, 3)
@@ -52,7 +57,7 @@ def test_of_two_messages_that_have_not_gone_the_newer_goes():
     one, other = Reception(0), Reception(1)
     net, left, _ = linked(one, other)
     for number in (1, 2, 3):
-        left.say(Said(0, number, (site_of(0, number),)), incarnation=1)
+        says(left, Said(0, number, (site_of(0, number),)))
     stepped(net)
     assert [said.round for said in other.said] == [3]
 
@@ -60,7 +65,7 @@ def test_of_two_messages_that_have_not_gone_the_newer_goes():
 def test_the_newest_message_is_said_again_on_a_new_connection():
     one, other = Reception(0), Reception(1)
     net, left, _ = linked(one, other)
-    left.say(Said(0, 1, (site_of(0),)), incarnation=1)
+    says(left, Said(0, 1, (site_of(0),)))
     stepped(net)
     net.cut(one.me.id, other.me.id)
     net.heal(one.me.id, other.me.id)
@@ -73,7 +78,7 @@ def test_faults_lose_messages_and_never_change_them(seed):
     one, other = Reception(0), Reception(1)
     net, left, _ = linked(one, other, Faults(loss=0.2, repeat=0.2, delay=3, reorder=True), seed)
     for number in range(1, 15):
-        left.say(Said(0, number, (site_of(0, number, precision=np.full(2, number / 2)),)), incarnation=1)
+        says(left, Said(0, number, (site_of(0, number, precision=np.full(2, number / 2)),)))
         stepped(net, 12)
     for said in other.said:
         np.testing.assert_array_equal(said.entries[0].arrays["precision"], np.full(2, said.round / 2))
@@ -89,8 +94,8 @@ def test_faults_lose_messages_and_never_change_them(seed):
 def test_nothing_flows_between_peers_that_do_not_agree(theirs, line):
     one, other = Reception(0), Reception(1, **theirs)
     net, left, right = linked(one, other)
-    left.say(Said(0, 1, (site_of(0),)), incarnation=1)
-    right.say(Said(1, 1, (site_of(1),)), incarnation=1)
+    says(left, Said(0, 1, (site_of(0),)))
+    says(right, Said(1, 1, (site_of(1),)))
     stepped(net)
     assert not one.said
     assert not other.said
@@ -100,7 +105,7 @@ def test_nothing_flows_between_peers_that_do_not_agree(theirs, line):
 def test_what_is_passed_on_must_be_signed_by_its_owner():
     one, other = Reception(0, several=True), Reception(1, several=True)
     net, left, _ = linked(one, other)
-    left.say(Said(0, 1, (site_of(0), site_of(2)._replace(signature="by 0"))), incarnation=1)
+    says(left, Said(0, 1, (site_of(0), site_of(2)._replace(signature="by 0"))))
     stepped(net)
     assert not other.said
     assert any("not signed by its owner" in str(note) for note in other.notes)
@@ -110,7 +115,7 @@ def test_what_is_passed_on_must_be_signed_by_its_owner():
 def test_numbers_that_cannot_be_are_refused(array):
     one, other = Reception(0), Reception(1)
     net, left, _ = linked(one, other)
-    left.say(Said(0, 1, (site_of(0, precision=array),)), incarnation=1)
+    says(left, Said(0, 1, (site_of(0, precision=array),)))
     stepped(net)
     assert not other.said
 

@@ -1,12 +1,13 @@
 """What a peer keeps in its run's folder: where it stands, before it says so to anybody; what happened; who was heard.
 
 The folder is that of any run, with one agent: what reads runs reads it. In a round only the checkpoint is put on disk;
-it holds the last rows of the other files, which are put there now and then.
+it holds the last rows of the other files, which are put there now and then. So are the messages of others that are
+passed on, in a file of their own: who has lost some of them hears them again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from consilience.engines.arm import Progress
 from consilience.engines.peers.life import Position
-from consilience.engines.peers.mailboxes import Filled, Kept
+from consilience.engines.peers.mailboxes import NO_MAIL, Filled, Kept
 from consilience.engines.peers.messages import Arrays
 from consilience.engines.peers.wire.schema import named
 from consilience.errors import InputError
@@ -26,6 +27,7 @@ from consilience.runs.record import RecordWriter
 
 HEARD, HEADER = "heard.csv", ("round", "heard", "weight", "age")
 MAIL = "mail"
+PASSED_ON = "passed-on.safetensors"
 SYNCED_EVERY = 20  # rounds
 
 
@@ -37,6 +39,7 @@ class Standing(NamedTuple):
     position: Position
     mail: Kept
     incarnation: int
+    passed_on: Kept = NO_MAIL
 
 
 class Keeper:
@@ -55,17 +58,7 @@ class Keeper:
         file = files.latest_checkpoint(self.folder)
         if file is None:
             return None
-        header = read_header(file)
-        mail = {
-            name[len(f"['{MAIL}']['") : -2]: kind
-            for name, kind in header.kinds.items()
-            if name.startswith(f"['{MAIL}']")
-        }
-        like = {self._arm: _as_run(shapes), MAIL: {name: _shape(*kind) for name, kind in mail.items()}}
-        position, arrays = load_checkpoint(file, like)
-        if position.get("digest") != self._digest:
-            raise InputError(f"checkpoint: '{file}' is of another study")
-        found = jax.tree.unflatten(jax.tree.structure(like), list(arrays))
+        position, found = self._loaded(file, {self._arm: _as_run(shapes)})
         progress = jax.tree.map(lambda x: np.asarray(x)[0, 0], found[self._arm])
         peer = position["peer"]
         if "tails" not in position:
@@ -74,7 +67,32 @@ class Keeper:
         self._tails = {name: Tail(Extent(*synced), text) for name, (synced, text) in position["tails"].items()}
         kept = Kept(found[MAIL], peer["mail"])
         where = Position(position["round"], peer["published"])
-        return Standing(progress.state, named(progress.public), where, kept, peer["incarnation"])
+        public = named(progress.public)
+        return Standing(progress.state, public, where, kept, peer["incarnation"], self._loaded_passed_on())
+
+    def _loaded_passed_on(self) -> Kept:
+        """What others have said, as it was when it was last put on disk."""
+        file = self.folder / PASSED_ON
+        if not file.exists():
+            return NO_MAIL
+        position, found = self._loaded(file, {}, "; remove it: neighbours say again what is in it")
+        return Kept(found[MAIL], position["mail"])
+
+    def _loaded(self, file: Path, like: dict[str, Any], remedy: str = "") -> tuple[dict[str, Any], dict[str, Any]]:
+        """Where it stood, and these arrays and those of its mail."""
+        try:
+            mail = {
+                name[len(f"['{MAIL}']['") : -2]: kind
+                for name, kind in read_header(file).kinds.items()
+                if name.startswith(f"['{MAIL}']")
+            }
+            like = {**like, MAIL: {name: _shape(*kind) for name, kind in mail.items()}}
+            position, arrays = load_checkpoint(file, like)
+            if position.get("digest") != self._digest:
+                raise InputError(f"checkpoint: '{file}' is of another study")
+        except InputError as error:
+            raise InputError(f"{error}{remedy}") from None
+        return position, jax.tree.unflatten(jax.tree.structure(like), list(arrays))
 
     def open(self) -> None:
         """Go on writing from where it stood: what was recorded of later rounds goes, because they are played anew."""
@@ -86,13 +104,16 @@ class Keeper:
             self._heard.write([HEADER])
         self._sync()  # who was killed has written more than is on disk
 
-    def save(self, state: Any, public: Any, position: Position, mail: Kept, incarnation: int) -> None:
+    def save(
+        self, state: Any, public: Any, position: Position, mail: Kept, incarnation: int, passed_on: Callable[[], Kept]
+    ) -> None:
         """Where it stands now; the checkpoint before is kept."""
         assert self._record is not None
         assert self._heard is not None
         self._saved += 1
         if self._saved % SYNCED_EVERY == 0 or not position.published:  # or it ends
             self._sync()
+            self._save_passed_on(passed_on())
         rows = {files.RECORD: self._record.rows, HEARD: self._heard}
         grown = {Path(name).stem: list(each.flush()) for name, each in rows.items()}
         progress = jax.tree.map(lambda x: np.asarray(x)[None, None], Progress(state, public))
@@ -105,6 +126,11 @@ class Keeper:
             "peer": {"published": position.published, "mail": mail.known, "incarnation": incarnation},
         }
         save_checkpoint(self.folder / files.CHECKPOINT, tree, jax.tree.leaves(tree), where)
+
+    def _save_passed_on(self, mail: Kept) -> None:
+        if mail.arrays:
+            where, tree = {"digest": self._digest, "mail": mail.known}, {MAIL: mail.arrays}
+            save_checkpoint(self.folder / PASSED_ON, tree, jax.tree.leaves(tree), where, keep=False)
 
     def _sync(self) -> None:
         """Put what happened on disk, and note how much that is."""

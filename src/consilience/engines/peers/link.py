@@ -7,27 +7,15 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, get_type_hints
 
-from consilience.engines.peers.desk import PROTOCOL, Agreed, Desk, Greeting
+from consilience.engines.peers.desk import PROTOCOL, Desk, Greeting
 from consilience.engines.peers.messages import Entry, Said, as_count, as_version
 from consilience.engines.peers.roster import Member
+from consilience.engines.peers.spoken import Spoken, expected_of
 from consilience.engines.peers.study import differing
-from consilience.engines.peers.wire import (
-    Assembler,
-    Expected,
-    Kind,
-    Refused,
-    about,
-    by_owner,
-    chunks,
-    decoded,
-    encoded,
-    frame,
-    parsed,
-)
-from consilience.engines.peers.wire import Entry as Announced
+from consilience.engines.peers.wire import Assembler, Kind, Refused, by_owner, decoded, frame, parsed
 from consilience.engines.peers.wire.frames import Buffer
 from consilience.engines.peers.wire.messages import About
 from consilience.errors import InputError, brief
@@ -42,7 +30,7 @@ class Link:
         self.other, self._own_id, self._desk = other, own_id, desk
         self._changed = threading.Condition()
         self._control: deque[bytes] = deque()
-        self._message: Callable[[], Iterator[bytes]] | None = None  # the newest; said again on every connection
+        self._message: Spoken | None = None  # the newest; said again on every connection
         self._unsent = False
         self._going: Iterator[bytes] = iter(())
         self._greeted = False
@@ -65,30 +53,10 @@ class Link:
             self._greeted = False
         self._desk.parted(self.other, why, False)
 
-    def say(self, said: Said, incarnation: int) -> None:
+    def say(self, message: Spoken) -> None:
         """Have a message sent, in the place of any that has not gone yet."""
-        agreed = self._desk.agreed()
-        expected = _expected(agreed, self._own_id)
-        parts = {entry.owner: entry for entry in said.entries}
-        names = {number: id for id, number in agreed.number_of.items()}
-
-        def frames() -> Iterator[bytes]:
-            if not agreed.several:
-                body = encoded(said.entries[0].arrays, agreed.schema, agreed.form)
-                return chunks(about(expected, incarnation, said.round, body), body)
-            announced = tuple(
-                Announced(names[owner], as_count(entry.version), entry.signature) for owner, entry in parts.items()
-            )
-            arrays = {
-                f"{names[owner]}/{name}": array
-                for owner, entry in parts.items()
-                for name, array in entry.arrays.items()
-            }
-            body = encoded(arrays, agreed.schema.of_each([each.owner for each in announced]), agreed.form)
-            return chunks(about(expected, incarnation, said.round, body, announced), body)
-
         with self._changed:
-            self._message, self._unsent = frames, True
+            self._message, self._unsent = message, True
             self._changed.notify_all()
 
     def leave(self, why: str) -> None:
@@ -109,7 +77,7 @@ class Link:
             if (going := next(self._going, None)) is not None:
                 return going
             if self._greeted and self._unsent and self._message is not None:
-                self._unsent, self._going = False, self._message()
+                self._unsent, self._going = False, self._message.frames()
                 return next(self._going, None)
             return None
 
@@ -189,7 +157,7 @@ class Link:
 
     def _allowed(self, announced: About) -> int:
         agreed = self._desk.agreed()
-        expected = _expected(agreed, self.other.id)._replace(newest=self._newest)
+        expected = expected_of(agreed, self.other.id)._replace(newest=self._newest)
         if not 1 <= announced.round <= agreed.rounds:
             raise Refused("frame", f"the study has {agreed.rounds} rounds, a message says it is of {announced.round}")
         if len(announced.entries) > len(agreed.number_of):
@@ -200,7 +168,7 @@ class Link:
     def _take(self, announced: About, body: Buffer) -> None:
         """A whole message: every number of it is looked at before anybody computes with it."""
         agreed = self._desk.agreed()
-        schema = _expected(agreed, self.other.id).check(announced)
+        schema = expected_of(agreed, self.other.id).check(announced)
         arrays = decoded(body, schema, agreed.bounds, agreed.form)
         version = announced.round, announced.incarnation
         entries: tuple[Entry, ...] = (Entry(self.other.number, version, arrays),)
@@ -217,12 +185,6 @@ class Link:
         self._newest = announced.incarnation, announced.round
         self._desk.arrived(self.other, Said(self.other.number, announced.round, entries, announced.epoch))
         self._receipt(announced.round)
-
-
-def _expected(agreed: Agreed, sender: str) -> Expected:
-    return Expected(
-        agreed.study, agreed.epoch, sender, agreed.schema, agreed.form, (-1, -1), agreed.most_bytes, agreed.several
-    )
 
 
 def _is(value: Any, kind: Any) -> bool:

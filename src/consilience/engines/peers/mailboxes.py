@@ -33,15 +33,26 @@ class Filled(NamedTuple):
     ages: Mapping[int, int]
 
 
+NO_MAIL = Kept({}, {"versions": {}})
+
+
 @runtime_checkable
 class Mailbox(Protocol):
     """What a peer keeps under a consensus."""
 
     def kept(self) -> Kept:
-        """For a checkpoint."""
+        """For a checkpoint: what must be as it is now. What the own agent published last is there anyway."""
         ...
 
-    def restore(self, kept: Kept) -> None:
+    def restore(self, kept: Kept, own: Arrays) -> None:
+        """The opposite; `own`: what the own agent published last."""
+        ...
+
+    def passed_on(self) -> Kept:
+        """What others have said and say again where it is gone: it need not be kept in every round."""
+        ...
+
+    def recall(self, kept: Kept) -> None:
         """The opposite."""
         ...
 
@@ -76,11 +87,18 @@ class Pooled:
 
     def kept(self) -> Kept:
         """The own belief; what was heard of others is not waited for again."""
-        return _kept({} if self._own is None else {self._me: self._own})
+        return _kept({} if self._own is None else {self._me: self._own}, self._me)
 
-    def restore(self, kept: Kept) -> None:
+    def restore(self, kept: Kept, own: Arrays) -> None:
         """The own belief."""
-        self._own = _restored(kept).get(self._me)
+        self._own = _restored(kept, {self._me: own}).get(self._me)
+
+    def passed_on(self) -> Kept:
+        """Nothing is."""
+        return NO_MAIL
+
+    def recall(self, kept: Kept) -> None:
+        """Nothing is passed on."""
 
     def publish(self, entry: Entry) -> None:
         """The own belief b_i."""
@@ -124,12 +142,20 @@ class Tabled:
         self._known: dict[int, dict[int, Version]] = {}  # what each neighbour has said that it holds
 
     def kept(self) -> Kept:
-        """The table."""
-        return _kept(self.table)
+        """The own site."""
+        return _kept({self._me: self.table[self._me]} if self._me in self.table else {}, self._me)
 
-    def restore(self, kept: Kept) -> None:
-        """The table."""
-        self.table = _restored(kept)
+    def restore(self, kept: Kept, own: Arrays) -> None:
+        """The own site."""
+        self.table |= _restored(kept, {self._me: own})
+
+    def passed_on(self) -> Kept:
+        """The sites of all others."""
+        return _kept({owner: entry for owner, entry in self.table.items() if owner != self._me})
+
+    def recall(self, kept: Kept) -> None:
+        """The sites of all others; there may be newer ones, which the neighbours have."""
+        self.table |= _restored(kept)
 
     def publish(self, entry: Entry) -> None:
         """The own site t_i."""
@@ -187,7 +213,7 @@ class Counted:
         given = Entry(-1, (0, 0), self._given)
         return _kept({**taken, self._me: self.counter, -1: given}, epoch=self.epoch)
 
-    def restore(self, kept: Kept) -> None:
+    def restore(self, kept: Kept, own: Arrays) -> None:
         """The same, where it is of this epoch."""
         if kept.known.get("epoch") != self.epoch:
             return
@@ -195,6 +221,13 @@ class Counted:
         self.counter, given = entries.pop(self._me, None), entries.pop(-1, None)
         self._given = {} if given is None else given.arrays
         self.taken = {neighbour: entry.arrays for neighbour, entry in entries.items()}
+
+    def passed_on(self) -> Kept:
+        """Nothing is."""
+        return NO_MAIL
+
+    def recall(self, kept: Kept) -> None:
+        """Nothing is passed on."""
 
     def publish(self, entry: Entry) -> None:
         """The own sums, of which everybody who listens, and the agent itself, gets an equal part."""
@@ -229,16 +262,20 @@ class Counted:
         return Filled(weighted_sum((1.0, part) for part in grown), ones, ages)
 
 
-def _kept(entries: Mapping[int, Entry], **known: Any) -> Kept:
+def _kept(entries: Mapping[int, Entry], elsewhere: int | None = None, **known: Any) -> Kept:
+    """What is known of these entries, and their arrays, but for those of one that are kept elsewhere."""
     arrays = {
-        f"{owner} {name}": array for owner, entry in sorted(entries.items()) for name, array in entry.arrays.items()
+        f"{owner} {name}": array
+        for owner, entry in sorted(entries.items())
+        if owner != elsewhere
+        for name, array in entry.arrays.items()
     }
     versions = {str(owner): [*entry.version, entry.signature] for owner, entry in entries.items()}
     return Kept(arrays, {"versions": versions, **known})
 
 
-def _restored(kept: Kept) -> dict[int, Entry]:
-    found: dict[int, dict[str, np.ndarray]] = {}
+def _restored(kept: Kept, elsewhere: Mapping[int, Arrays] | None = None) -> dict[int, Entry]:
+    found: dict[int, dict[str, np.ndarray]] = {owner: dict(arrays) for owner, arrays in (elsewhere or {}).items()}
     for name, array in kept.arrays.items():
         owner, _, what = name.partition(" ")
         found.setdefault(int(owner), {})[what] = array

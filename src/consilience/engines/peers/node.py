@@ -24,6 +24,7 @@ from consilience.engines.peers.messages import Said
 from consilience.engines.peers.player import ArmPlayer
 from consilience.engines.peers.reception import Reception, Told, nobody
 from consilience.engines.peers.roster import Roster
+from consilience.engines.peers.spoken import Speech
 from consilience.engines.peers.status import Seen, Status, neighbour
 from consilience.engines.peers.study import sections
 from consilience.engines.peers.transport import STRANGERS, Transport
@@ -64,6 +65,7 @@ class Node:
         self._record_every, self._keep_bundle, self.now, self._give_back = record_every, keep_bundle, now, give_back
         self._stopping, self._blocked, self._shunned = "", blocked, frozenset(blocked())
         self._scores: Mapping[str, float] = {}
+        self._speech = Speech()
         self.reception = Reception(identity, bundle, version, told, now)
         self.links: dict[int, Link] = {}
         self.player = make(bundle.roster)
@@ -169,12 +171,16 @@ class Node:
     def send(self, neighbour: int, said: Said) -> None:
         """Hand a message to a link."""
         if neighbour in self.links:
-            self.links[neighbour].say(said, self.life.incarnation)
+            agreed = self.reception.agreed_on
+            self.links[neighbour].say(self._speech.spoken(said, self.life.incarnation, agreed, self.identity.id))
 
     def save(self, life: Life) -> None:
         """Keep where it stands, before anything of it is sent."""
         self.reception.versions = life.mailbox.held()
-        self._keeper.save(life.state, self._public(life), life.position, life.mailbox.kept(), life.incarnation)
+        box = life.mailbox
+        self._keeper.save(
+            life.state, self._public(life), life.position, box.kept(), life.incarnation, box.passed_on
+        )  # fmt: skip
 
     def played(self, life: Life, filled: Filled, missed: Collection[int]) -> None:
         """A round was played: record it, and take a newer roster where there is one."""
@@ -226,7 +232,8 @@ class Node:
         if standing is not None:
             said = standing.public
             state, position, incarnation = standing.state, standing.position, standing.incarnation + 1
-            mailbox.restore(standing.mail)
+            mailbox.restore(standing.mail, standing.public)
+            mailbox.recall(standing.passed_on)
             if isinstance(mailbox, Tabled):
                 mailbox.without(self._shunned_numbers())
         long = 10 * policy.patience
