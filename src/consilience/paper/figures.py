@@ -9,7 +9,7 @@ import numpy as np
 
 from consilience.network import star
 from consilience.paper import plays
-from consilience.paper.plays import trusted, trusted_again
+from consilience.paper.plays import Play, trusted, trusted_again
 from consilience.paper.told import Runs, of
 from consilience.report.confusion import confusions
 from consilience.report.style import CYCLE, accuracy_axis, canvas, finish, plain, plain_ticks
@@ -38,6 +38,27 @@ def stars(runs: Runs, experiment: str, trusts: Sequence[float], file: Path) -> P
     caption = (
         "Darker is more trust; the paper has darker above. Lines: one seed; bands: the range of three, to round 100."
     )
+    return finish(figure, caption, file)
+
+
+def stated(runs: Runs, play: Play, plain_rule: Play, paper: float, file: Path) -> Path:
+    """The run whose accuracy the paper states, by Bayes' rule as it is and with the KL term as chosen here."""
+    figure, (axes,) = canvas(1, 1, 7.2, 4.8)
+    shown = [np.array([paper])]
+    for colour, run, rule in (
+        (CYCLE[0], play, "KL term that begins at a tenth and grows"),
+        (CYCLE[1], plain_rule, "plain rule"),
+    ):
+        told = of(runs, run)
+        axes.fill_between(told.rounds, told.by_agent.min(1), told.by_agent.max(1), color=colour, alpha=0.2, lw=0)
+        axes.plot(told.rounds, told.by_agent.mean(1), ".-", ms=4, color=colour, label=rule)
+        shown.append(told.by_agent.ravel())
+    axes.axhline(paper, color="#555555", ls=":", label=f"the paper's average at the end, {paper:.2%}")
+    axes.set(xscale="log", xlabel="round", ylabel="accuracy on the global test set")
+    plain_ticks(axes.xaxis)
+    accuracy_axis(axes, float(np.concatenate(shown).min()), float(np.concatenate(shown).max()))
+    figure.legend(loc="outside upper center")
+    caption = "Lines: average over nine agents; bands: their range. Dots on the right: where they end, beside what the paper reports."
     return finish(figure, caption, file)
 
 

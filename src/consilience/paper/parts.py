@@ -35,7 +35,10 @@ def _star(name: str, setup: str, stated: Play, plain: Play, paper: float, level:
             partial(claims.stars, experiment=experiment, trusts=trusts, figure=name, level=level),
             partial(claims.stated, play=stated, plain=plain, figure=name, name=setup, paper=paper),
         ),
-        (lambda runs, folder: figures.stars(runs, experiment, trusts, folder / f"figure-{name}.png"),),
+        (
+            lambda runs, folder: figures.stars(runs, experiment, trusts, folder / f"figure-{name}.png"),
+            lambda runs, folder: figures.stated(runs, stated, plain, paper, folder / f"figure-{name}-stated.png"),
+        ),
     )
 
 
