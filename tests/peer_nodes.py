@@ -14,7 +14,7 @@ from peer_lives import PRIOR, Own, player_of, plus, snapshot
 from people import STUDY, bundle, person
 
 from consilience.engines.peers.keeping import Keeper, Standing
-from consilience.engines.peers.mailboxes import NO_MAIL, Kept
+from consilience.engines.peers.mail import NO_MAIL, Kept
 from consilience.engines.peers.node import Node
 from consilience.engines.peers.player import ArmPlayer
 from consilience.engines.peers.study import Study

@@ -58,7 +58,7 @@ def stated(runs: Runs, play: Play, plain_rule: Play, paper: float, file: Path) -
     plain_ticks(axes.xaxis)
     accuracy_axis(axes, float(np.concatenate(shown).min()), float(np.concatenate(shown).max()))
     figure.legend(loc="outside upper center")
-    caption = "Lines: average over nine agents; bands: their range. Dots on the right: where they end, beside what the paper reports."
+    caption = "Lines: average over nine agents; bands: their range. Dotted: what the paper reports of the end."
     return finish(figure, caption, file)
 
 

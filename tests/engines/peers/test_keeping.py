@@ -11,7 +11,8 @@ from consilience.engines.arm import Progress
 from consilience.engines.peers import keeping
 from consilience.engines.peers.keeping import HEARD, PASSED_ON, SYNCED_EVERY, Keeper
 from consilience.engines.peers.life import Position
-from consilience.engines.peers.mailboxes import NO_MAIL, Filled, Kept, Tabled
+from consilience.engines.peers.mail import NO_MAIL, Kept
+from consilience.engines.peers.mailboxes import Filled, Tabled
 from consilience.engines.peers.messages import Entry
 from consilience.errors import InputError
 from consilience.runs import folder as files

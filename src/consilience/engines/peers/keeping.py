@@ -16,7 +16,8 @@ import numpy as np
 
 from consilience.engines.arm import Progress
 from consilience.engines.peers.life import Position
-from consilience.engines.peers.mailboxes import NO_MAIL, Filled, Kept
+from consilience.engines.peers.mail import NO_MAIL, Kept
+from consilience.engines.peers.mailboxes import Filled
 from consilience.engines.peers.messages import Arrays
 from consilience.engines.peers.wire.schema import named
 from consilience.errors import InputError

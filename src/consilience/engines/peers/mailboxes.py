@@ -11,18 +11,12 @@ An inbox is a weighted sum of messages, as in `simulate`; only here the messages
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
+from consilience.engines.peers.mail import NO_MAIL, Kept, entries_of, kept_of
 from consilience.engines.peers.messages import Arrays, Entry, Said, Version
-
-
-class Kept(NamedTuple):
-    """What a checkpoint has of a mailbox: arrays by name, and what is known of them, as plain values."""
-
-    arrays: dict[str, np.ndarray]
-    known: dict[str, Any]
 
 
 class Filled(NamedTuple):
@@ -31,9 +25,6 @@ class Filled(NamedTuple):
     pooled: Arrays
     weights: Mapping[int, float]
     ages: Mapping[int, int]
-
-
-NO_MAIL = Kept({}, {"versions": {}})
 
 
 @runtime_checkable
@@ -87,11 +78,11 @@ class Pooled:
 
     def kept(self) -> Kept:
         """The own belief; what was heard of others is not waited for again."""
-        return _kept({} if self._own is None else {self._me: self._own}, self._me)
+        return kept_of({} if self._own is None else {self._me: self._own}, self._me)
 
     def restore(self, kept: Kept, own: Arrays) -> None:
         """The own belief."""
-        self._own = _restored(kept, {self._me: own}).get(self._me)
+        self._own = entries_of(kept, {self._me: own}).get(self._me)
 
     def passed_on(self) -> Kept:
         """Nothing is."""
@@ -143,19 +134,19 @@ class Tabled:
 
     def kept(self) -> Kept:
         """The own site."""
-        return _kept({self._me: self.table[self._me]} if self._me in self.table else {}, self._me)
+        return kept_of({self._me: self.table[self._me]} if self._me in self.table else {}, self._me)
 
     def restore(self, kept: Kept, own: Arrays) -> None:
         """The own site."""
-        self.table |= _restored(kept, {self._me: own})
+        self.table |= entries_of(kept, {self._me: own})
 
     def passed_on(self) -> Kept:
         """The sites of all others."""
-        return _kept({owner: entry for owner, entry in self.table.items() if owner != self._me})
+        return kept_of({owner: entry for owner, entry in self.table.items() if owner != self._me})
 
     def recall(self, kept: Kept) -> None:
         """The sites of all others; there may be newer ones, which the neighbours have."""
-        self.table |= _restored(kept)
+        self.table |= entries_of(kept)
 
     def publish(self, entry: Entry) -> None:
         """The own site t_i."""
@@ -208,16 +199,16 @@ class Counted:
     def kept(self) -> Kept:
         """The own counter, what was given last, and what has been taken of each neighbour's."""
         if self.counter is None:
-            return _kept({}, epoch=self.epoch)
+            return kept_of({}, epoch=self.epoch)
         taken = {neighbour: Entry(neighbour, (0, 0), arrays) for neighbour, arrays in self.taken.items()}
         given = Entry(-1, (0, 0), self._given)
-        return _kept({**taken, self._me: self.counter, -1: given}, epoch=self.epoch)
+        return kept_of({**taken, self._me: self.counter, -1: given}, epoch=self.epoch)
 
     def restore(self, kept: Kept, own: Arrays) -> None:
         """The same, where it is of this epoch."""
         if kept.known.get("epoch") != self.epoch:
             return
-        entries = _restored(kept)
+        entries = entries_of(kept)
         self.counter, given = entries.pop(self._me, None), entries.pop(-1, None)
         self._given = {} if given is None else given.arrays
         self.taken = {neighbour: entry.arrays for neighbour, entry in entries.items()}
@@ -260,29 +251,6 @@ class Counted:
         ones = dict.fromkeys([self._me, *sorted(newest)], 1.0)
         ages = {self._me: 0} | {sender: max(number - said.round, 0) for sender, said in newest.items()}
         return Filled(weighted_sum((1.0, part) for part in grown), ones, ages)
-
-
-def _kept(entries: Mapping[int, Entry], elsewhere: int | None = None, **known: Any) -> Kept:
-    """What is known of these entries, and their arrays, but for those of one that are kept elsewhere."""
-    arrays = {
-        f"{owner} {name}": array
-        for owner, entry in sorted(entries.items())
-        if owner != elsewhere
-        for name, array in entry.arrays.items()
-    }
-    versions = {str(owner): [*entry.version, entry.signature] for owner, entry in entries.items()}
-    return Kept(arrays, {"versions": versions, **known})
-
-
-def _restored(kept: Kept, elsewhere: Mapping[int, Arrays] | None = None) -> dict[int, Entry]:
-    found: dict[int, dict[str, np.ndarray]] = {owner: dict(arrays) for owner, arrays in (elsewhere or {}).items()}
-    for name, array in kept.arrays.items():
-        owner, _, what = name.partition(" ")
-        found.setdefault(int(owner), {})[what] = array
-    return {
-        int(owner): Entry(int(owner), (number, incarnation), found[int(owner)], signature)
-        for owner, (number, incarnation, signature) in kept.known["versions"].items()
-    }
 
 
 def weighted_sum(parts: Iterable[tuple[float, Arrays]]) -> dict[str, np.ndarray]:

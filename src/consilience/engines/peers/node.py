@@ -13,27 +13,24 @@ from typing import Any
 
 from consilience.engines.arm import Progress
 from consilience.engines.peers.bundle import Bundle
-from consilience.engines.peers.desk import Agreed
 from consilience.engines.peers.identity import Identity
 from consilience.engines.peers.keeping import Keeper
 from consilience.engines.peers.keys import Id
 from consilience.engines.peers.life import Life, Position
 from consilience.engines.peers.link import Link
-from consilience.engines.peers.mailboxes import Counted, Filled, Mailbox, Pooled, Tabled
+from consilience.engines.peers.mailboxes import Filled, Tabled
 from consilience.engines.peers.messages import Said
+from consilience.engines.peers.place import agreed_on, mailbox_of, number_of, place_of
 from consilience.engines.peers.player import ArmPlayer
 from consilience.engines.peers.reception import Reception, Told, nobody
 from consilience.engines.peers.roster import Roster
 from consilience.engines.peers.spoken import Speech
 from consilience.engines.peers.status import Seen, Status, neighbour
-from consilience.engines.peers.study import sections
 from consilience.engines.peers.transport import STRANGERS, Transport
 from consilience.engines.peers.waiting import Patience, Waiting
-from consilience.engines.peers.wire import Bounds
 from consilience.errors import InputError
 from consilience.machine.memory import give_back
 
-FOR_EVER = float("inf")
 GLANCE = 0.05  # seconds between two looks at who is still behind
 
 
@@ -76,12 +73,7 @@ class Node:
     @property
     def me(self) -> int:
         """This peer's number."""
-        member = self.bundle.roster.member(self.identity.id)
-        if member is None:
-            gone = self.bundle.roster.tombstone(self.identity.id)
-            when = f"was removed in epoch {gone.epoch}" if gone else "is not in it"
-            raise InputError(f"roster: {self.identity.name} {when}; ask the study's steward")
-        return member.number
+        return number_of(self.identity, self.bundle.roster)
 
     def run(self) -> None:
         """Live to the last round, or until asked to stop; then say goodbye."""
@@ -118,7 +110,7 @@ class Node:
         known = self.reception.neighbours
         return [
             number
-            for number in self._listeners
+            for number in self.place.listeners
             if number in known
             and known[number].epoch > 0
             and known[number].sent < self.life.rounds
@@ -132,7 +124,7 @@ class Node:
 
         linked = []
         for number, known in sorted(self.reception.neighbours.items()):
-            id, used = self.links[number].other.id, known.used >= played > 0 if number in self._row else None
+            id, used = self.links[number].other.id, known.used >= played > 0 if number in self.place.row else None
             seen = Seen(states.get(id, ""), traffic.get(id, (0, 0)), refused.get(id, {}))
             linked.append(neighbour(self.links[number].other.name, known, seen, used, self.now()))
         return Status(
@@ -162,11 +154,11 @@ class Node:
 
     def row(self) -> Mapping[int, float]:
         """Whom this peer hears, with what weight."""
-        return self._row
+        return self.place.row
 
     def listeners(self) -> Iterable[int]:
         """Who hears this peer."""
-        return self._listeners
+        return self.place.listeners
 
     def send(self, neighbour: int, said: Said) -> None:
         """Hand a message to a link."""
@@ -190,7 +182,7 @@ class Node:
         scores = self.player.measure(life.state, self._public(life), number) if due else None
         names = {member.number: member.name for member in self.bundle.roster.members}
         self._keeper.played(number, filled, names, scores)
-        self.reception.contributed(number, self._row.keys() - {*missed, life.me})
+        self.reception.contributed(number, self.place.row.keys() - {*missed, life.me})
         if scores and not self._scores:  # everything has been compiled
             self._give_back()
         self._scores = scores or self._scores
@@ -227,7 +219,7 @@ class Node:
         policy = self.bundle.study.policy
         start = self.player.start()
         standing = self._keeper.load(Progress(start, self.player.publish(start)))
-        mailbox = self._mailbox()
+        mailbox = mailbox_of(self.bundle, self.place, self._consensus)
         state, position, incarnation, said = start, Position(), 1, None
         if standing is not None:
             said = standing.public
@@ -247,50 +239,21 @@ class Node:
         life.public = said
         return life
 
-    def _mailbox(self) -> Mailbox:
-        roster, policy = self.bundle.roster, self.bundle.study.policy
-        if self._consensus == "sites":
-            return Tabled(self.me)
-        if self._consensus == "tracking":
-            return Counted(self.me, len(self._listeners), roster.epoch)
-        return Pooled(self.me, None if policy.kind == "sync" else policy.staleness)
-
     def _take_roster(self, bundle: Bundle) -> None:
         """Who is heard, who listens, and what is agreed on, under this roster."""
         self.bundle = bundle
-        roster, study, me = bundle.roster, bundle.study, self.me
-        shunned = self._shunned_numbers() - {me}
-        members = {member.number: member for member in roster.members if member.number not in shunned}
-        row = roster.row(me)
-        self._row = {number: weight for number, weight in row.items() if number in members}
-        self._row[me] += sum(weight for number, weight in row.items() if number not in members)
-        self._listeners = [link.hearer for link in roster.links if link.heard == me and link.hearer in members]
-        limits, tracked = study.limits, self._consensus == "tracking"
-        least = {"pooling": limits.least_precision, "sites": 0.0}.get(self._consensus, -FOR_EVER)
-        most = FOR_EVER if tracked else limits.most_precision
-        agreed = Agreed(
-            study.hash,
-            roster.epoch,
-            self.player.schema(wide=tracked),
-            "half" if study.wire == "float16" and self._consensus == "pooling" else "exact",
-            self._consensus == "sites",
-            Bounds(least, most),
-            limits.most_bytes,
-            study.policy.rounds,
-            {member.id: number for number, member in members.items()},
-            sections(study),
-        )
-        linked = {*self._row, *self._listeners} - {me}
-        self.reception.take(bundle, agreed, linked)
+        place = self.place = place_of(self.identity, bundle.roster, self._shunned)
+        schema = self.player.schema(wide=self._consensus == "tracking")
+        self.reception.take(bundle, agreed_on(bundle, place, self._consensus, schema), place.linked)
         self.links = {
             number: self.links[number]
-            if number in self.links and self.links[number].other == members[number]
-            else Link(members[number], self.identity.id, self.reception)
-            for number in sorted(linked)
+            if number in self.links and self.links[number].other == place.members[number]
+            else Link(place.members[number], self.identity.id, self.reception)
+            for number in sorted(place.linked)
         }
         self._transport.admit(
-            {member.id: member for member in members.values()},
-            {members[number].id: link for number, link in self.links.items()},
+            {member.id: member for member in place.members.values()},
+            {place.members[number].id: link for number, link in self.links.items()},
         )
 
     def _change(self, bundle: Bundle) -> None:
@@ -308,7 +271,8 @@ class Node:
         self._forget(set(before.numbers) - set(bundle.roster.numbers))
         if self._consensus == "tracking":  # others listen now: sums begin anew, with everybody's sites as they are
             self.player = life.player = self._make(bundle.roster)
-            life.state, life.mailbox = self.player.begin_sums(life.state), self._mailbox()
+            life.state = self.player.begin_sums(life.state)
+            life.mailbox = mailbox_of(bundle, self.place, self._consensus)
         for link in self.links.values():
             link.offer()
         self._told("roster", epoch=bundle.roster.epoch, members=[member.name for member in bundle.roster.members])
