@@ -96,6 +96,9 @@ gc.set_threshold(
 settings.register_profile("same", derandomize=True)
 
 
+collect_ignore = ["tests/soak_atheris.py"]  # a program that needs what only `make soak` installs
+
+
 def pytest_configure(config):
     """The same examples every time: what a test says does not depend on luck. `make soak` draws others."""
     if config.option.markexpr != "soak":
