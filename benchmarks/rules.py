@@ -4,10 +4,13 @@
         [--tasks STAR-M,…] [--rules sites,…] [--seeds 3]
 
 `tune` plays, for every rule, the same number of trials for the same rounds (`CHOICES`, `TRIAL_ROUNDS`) with one seed,
-judged by held-out training images, and keeps the best; AMB-F takes what was chosen on STAR-F. `play` plays what was
-chosen with three seeds and judges it by the test set. What is finished is not played again and what was stopped is
+judged by held-out training images, and keeps the best; all stars take what was chosen on STAR-F, and those who are
+alone or have all data what was chosen for the paper's rule, whose learner is theirs. `play` plays what was
+chosen with three seeds and judges it by the test set: one seed of everything, then the next. Runs are played one on
+each core, in processes of their own. What is finished is not played again and what was stopped is
 carried on (runs are in OUT). What they tell is gathered in TOLD/tuned.json and TOLD/played.json, from which `table`
-makes the table, and which are all that another machine needs to go on.
+makes the table, and which are all that another machine needs to go on. Seconds a round are not theirs, but those that
+`time_to_accuracy.py --seconds` measures on a quiet machine (TOLD/seconds.json).
 All numbers are of what an agent predicts with: what it has pooled (q).
 """
 
@@ -16,7 +19,12 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
-from collections.abc import Iterator, Mapping
+import os
+import queue
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,7 +33,7 @@ import numpy as np
 from consilience.files.strict_json import strict_json
 from consilience.files.whole import write_atomically
 
-HELD_OUT, TRIAL_ROUNDS = 10_000, 30
+HELD_OUT, TRIAL_ROUNDS = 10_000, 20
 SEEDS = 3
 
 
@@ -40,34 +48,40 @@ class Compared(NamedTuple):
     held_out: int = HELD_OUT
 
 
+STAR = ("record_every=20", "record_also=[10, 30, 50, 70]", "samples=16")
 TASKS = {
-    "STAR-M": Compared("star-mnist", 150, 0.975, ("networks.cooperating.trust=0.5",)),
-    "STAR-F": Compared("star-fmnist", 150, 0.87, ("networks.cooperating.trust=0.7",)),
-    "AMB-F": Compared("ambiguous-fmnist", 150, tuned_like="STAR-F"),
-    "SKEW-F": Compared("skewed-fmnist", 50),
+    "STAR-M": Compared(
+        "star-mnist",
+        100,
+        0.975,
+        (*STAR, "networks.cooperating.trust=0.5", "strangers=fashion-mnist"),
+        tuned_like="STAR-F",
+    ),
+    "STAR-F": Compared("star-fmnist", 100, 0.87, (*STAR, "networks.cooperating.trust=0.7")),
+    "AMB-F": Compared("ambiguous-fmnist", 60, settings=STAR, tuned_like="STAR-F"),
+    "SKEW-F": Compared("skewed-fmnist", 50, settings=("samples=16",)),
 }
-# Six trials for everybody: three step sizes, and two values of what else matters most to the rule.
-STEPS = ("learner.learning_rate", (0.02, 0.05, 0.1))
-ADAM = ("learner.learning_rate", (0.0005, 0.001, 0.002))
+# Four trials for everybody: two step sizes, and two values of what else matters most to the rule.
+STEPS = ("learner.learning_rate", (0.02, 0.05))
+DECAY = ("learner.decay", (0.99, 0.97))
 CHOICES: dict[str, tuple[tuple[str, tuple[Any, ...]], tuple[str, tuple[Any, ...]]]] = {
-    "paper": (ADAM, ("learner.kl_weight", (0.1, 1.0))),
-    "natural": (STEPS, ("learner.prior_sd", (0.05, 0.2))),
     "sites": (STEPS, ("learner.temperature", (0.01, 0.1))),
+    "fedavg": (STEPS, DECAY),
+    "paper": (("learner.learning_rate", (0.001, 0.002)), ("learner.kl_weight", (0.1, 1.0))),
+    "natural": (STEPS, ("learner.prior_sd", (0.05, 0.2))),
     "tracking": (STEPS, ("consensus.damping", (0.1, 0.3))),
-    "fedavg": (STEPS, ("learner.momentum", (0.9, 0.0))),
+    "gossip": (STEPS, DECAY),
     "fedprox": (STEPS, ("learner.proximal", (0.01, 0.1))),
-    "gossip": (STEPS, ("learner.momentum", (0.9, 0.0))),
-    "gradient-tracking": (STEPS, ("learner.decay", (0.99, 0.97))),
-    "central": (ADAM, ("learner.kl_weight", (0.1, 1.0))),
-    "alone": (ADAM, ("learner.kl_weight", (0.1, 1.0))),
+    "gradient-tracking": (("learner.learning_rate", (0.1, 0.3)), DECAY),  # without momentum, so longer steps
 }
+LIKE_THE_PAPERS = ("central", "alone")  # its learner, hence its constants
+RULES = (*CHOICES, *LIKE_THE_PAPERS)
 QUICK = ("learner.estimator=weights",)  # for the paper's learner: half the time of drawing outputs
-CLOSELY = [1, 2, 3, 5, 7, 15, 25, 35, 45]
 
 
 def settings_of(rule: str, chosen: Mapping[str, Any]) -> list[str]:
     """Of a run by a rule: its constants, and the estimator that all of the paper's kind share."""
-    quick = QUICK if rule in ("paper", "central", "alone") else ()
+    quick = QUICK if rule in ("paper", *LIKE_THE_PAPERS) else ()
     return [*quick, *(f"{name}={value}" for name, value in chosen.items())]
 
 
@@ -116,36 +130,92 @@ class Kept:
         write_atomically(self.file, f"{strict_json(self.rows, indent=1)}\n".encode())
 
 
+class Case(NamedTuple):
+    """A run that is wanted: what tells its row apart from others, and what to type for it."""
+
+    row: dict[str, Any]
+    folder: Path
+    experiment: str
+    rule: str
+    settings: list[str]
+
+
+def in_a_process(case: Case, core: int) -> dict[str, Any] | None:
+    """What the run of a case tells, played on one core; None where beliefs were no numbers any more."""
+    words = [str(case.folder), case.experiment, case.rule, *case.settings]
+    done = subprocess.run(
+        [sys.executable, __file__, "--case", str(core), *words], stdout=subprocess.PIPE, text=True, check=True
+    )
+    told: dict[str, Any] | None = json.loads(done.stdout.splitlines()[-1])
+    return told
+
+
+def of_a_case(core: str, folder: str, experiment: str, rule: str, *settings: str) -> None:
+    """The process of one case: its last line is what the run tells."""
+    os.sched_setaffinity(0, [int(core)])
+    from consilience.machine.runtime import keep_compiled_programs, use_all_cores
+    from consilience.runs.play import RunFailed
+
+    use_all_cores()
+    keep_compiled_programs()
+    try:
+        told = told_by(Path(folder), experiment, rule, list(settings))
+    except RunFailed:  # the worst there is
+        told = None
+    print(strict_json(told, indent=None))
+
+
+def play_all(cases: list[Case], keep: Callable[[Case, dict[str, Any] | None], None]) -> None:
+    """Play one case on every core at a time, in their order, and keep what each tells as soon as it has ended."""
+    cores: queue.Queue[int] = queue.Queue()
+    for core in sorted(os.sched_getaffinity(0)):
+        cores.put(core)
+
+    def one(case: Case) -> tuple[Case, dict[str, Any] | None]:
+        core = cores.get()
+        try:
+            return case, in_a_process(case, core)
+        finally:
+            cores.put(core)
+
+    with ThreadPoolExecutor(cores.qsize()) as pool:
+        played = [pool.submit(one, case) for case in cases]
+        try:
+            for done in as_completed(played):
+                keep(*done.result())
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
 def tune(options: argparse.Namespace) -> None:
     """Every trial of every rule, on held-out training images."""
     kept = Kept(options.told / "tuned.json")
-    for name, rule in itertools.product(options.tasks, options.rules):
+    cases = []
+    for name, rule in itertools.product(options.tasks, CHOICES):
         task = TASKS[name]
-        if task.tuned_like is not None:
+        if task.tuned_like is not None or rule not in options.rules:
             continue
         rounds = min(TRIAL_ROUNDS, task.rounds)
-        common = [f"rounds={rounds}", f"record_every={rounds}", "record_also=[]", "told_over=1", "checkpoint_every=10"]
+        short = [f"rounds={rounds}", f"record_every={rounds}", "record_also=[]", "told_over=1", "checkpoint_every=10"]
         for number, chosen in enumerate(trials(rule)):
-            if kept.find(task=name, rule=rule, chosen=chosen):
-                continue
-            judged = [f"validation={task.held_out}", *common, *task.settings, *settings_of(rule, chosen)]
-            told = _told_or_failed(options.out / "tuning" / name / rule / str(number), task.experiment, rule, judged)
-            accuracy = None if told is None else told["end"]["pooled_accuracy"]
-            kept.add(task=name, rule=rule, chosen=chosen, accuracy=accuracy)
-            print(f"{name} {rule} {chosen}: {'failed' if accuracy is None else f'{accuracy:.2%}'}", flush=True)
+            row = {"task": name, "rule": rule, "chosen": chosen}
+            settings = [*task.settings, f"validation={task.held_out}", *short, *settings_of(rule, chosen)]
+            if not kept.find(**row):
+                folder = options.out / "tuning" / name / rule / str(number)
+                cases.append(Case(row, folder, task.experiment, rule, settings))
 
+    def keep(case: Case, told: dict[str, Any] | None) -> None:
+        accuracy = None if told is None else told["end"]["pooled_accuracy"]
+        kept.add(**case.row, accuracy=accuracy)
+        words = "failed" if accuracy is None else f"{accuracy:.2%}"
+        print(*case.row.values(), words, flush=True)
 
-def _told_or_failed(folder: Path, experiment: str, rule: str, settings: list[str]) -> dict[str, Any] | None:
-    from consilience.runs.play import RunFailed
-
-    try:
-        return told_by(folder, experiment, rule, settings)
-    except RunFailed:  # beliefs that are no numbers any more: the worst there is
-        return None
+    play_all(cases, keep)
 
 
 def chosen_for(tuned: Kept, name: str, rule: str) -> dict[str, Any]:
-    """The best of a rule's trials on a task, or on the one that it takes its settings from."""
+    """The best of a rule's trials on a task, or of the task or rule that it takes its settings from."""
+    rule = "paper" if rule in LIKE_THE_PAPERS else rule
     rows = tuned.find(task=TASKS[name].tuned_like or name, rule=rule)
     if len(rows) < len(list(trials(rule))):
         raise SystemExit(f"{rule} has not been tuned on {name}; type: python benchmarks/rules.py tune")
@@ -156,16 +226,23 @@ def chosen_for(tuned: Kept, name: str, rule: str) -> dict[str, Any]:
 def play(options: argparse.Namespace) -> None:
     """What was chosen, with several seeds, on the test set."""
     tuned, kept = Kept(options.told / "tuned.json"), Kept(options.told / "played.json")
+    cases = []
     for seed, name, rule in itertools.product(range(options.seeds), options.tasks, options.rules):
-        task = TASKS[name]
-        if kept.find(task=name, rule=rule, seed=seed):
-            continue
-        chosen = chosen_for(tuned, name, rule)
-        often = [] if "skewed" in task.experiment else ["record_every=10", f"record_also={CLOSELY}"]
-        settings = [f"rounds={task.rounds}", f"seed={seed}", *often, *task.settings, *settings_of(rule, chosen)]
-        told = told_by(options.out / "played" / name / rule / str(seed), task.experiment, rule, settings)
-        kept.add(task=name, rule=rule, seed=seed, chosen=chosen, **told)
-        print(f"{name} {rule} seed {seed}: {told['end']['pooled_accuracy']:.2%}", flush=True)
+        task, row = TASKS[name], {"task": name, "rule": rule, "seed": seed}
+        if not kept.find(**row):
+            chosen = chosen_for(tuned, name, rule)
+            settings = [*task.settings, f"rounds={task.rounds}", f"seed={seed}", *settings_of(rule, chosen)]
+            folder = options.out / "played" / name / rule / str(seed)
+            cases.append(Case({**row, "chosen": chosen}, folder, task.experiment, rule, settings))
+
+    def keep(case: Case, told: dict[str, Any] | None) -> None:
+        if told is None:
+            print(*case.row.values(), "failed", flush=True)
+            return
+        kept.add(**case.row, **told)
+        print(*case.row.values(), f"{told['end']['pooled_accuracy']:.2%}", flush=True)
+
+    play_all(cases, keep)
 
 
 def rounds_to(target: float, rounds: list[int], accuracy: list[float]) -> int | None:
@@ -224,20 +301,19 @@ def table(options: argparse.Namespace) -> list[dict[str, Any]]:
 
 def main() -> None:
     """Tune, play or tell."""
+    if sys.argv[1:2] == ["--case"]:
+        of_a_case(*sys.argv[2:])
+        return
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("what", nargs="?", choices=("tune", "play", "table"), default="table")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--out", type=Path, default=Path("runs/rules"))
     parser.add_argument("--told", type=Path, default=Path("results/rules"))
     parser.add_argument("--tasks", type=lambda text: text.split(","), default=list(TASKS))
-    parser.add_argument("--rules", type=lambda text: text.split(","), default=list(CHOICES))
+    parser.add_argument("--rules", type=lambda text: text.split(","), default=list(RULES))
     parser.add_argument("--seeds", type=int, default=SEEDS)
     options = parser.parse_args()
     if options.what != "table":
-        from consilience.machine.runtime import keep_compiled_programs, use_all_cores
-
-        use_all_cores()
-        keep_compiled_programs()
         (tune if options.what == "tune" else play)(options)
     rows = table(options)
     print(json.dumps(rows, indent=2) if options.json else markdown(rows))

@@ -30,6 +30,7 @@ TYPES = {  # as the format names them
 }
 BLANK = "0" * 64  # in the place of a checksum that is not known yet, or not counted
 LONGEST_HEADER = 1 << 26
+LARGE = 1 << 24  # bytes of an array whose checksum is worth a thread of its own
 
 
 class Header(NamedTuple):
@@ -61,6 +62,10 @@ def save_checkpoint(
             if array.shape != leaf.shape or array.dtype != leaf.dtype:
                 raise ValueError(f"{name} must be {leaf.dtype}{list(leaf.shape)}, is {array.dtype}{list(array.shape)}")
             content = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+            if len(content) < LARGE:
+                stream.write(content)
+                checksums[name] = hashlib.sha256(content).hexdigest()
+                continue
             counted = beside.submit(hashlib.sha256, content)  # while it is written
             stream.write(content)
             checksums[name] = counted.result().hexdigest()

@@ -117,7 +117,7 @@ class Keeper:
             self._save_passed_on(passed_on())
         rows = {files.RECORD: self._record.rows, HEARD: self._heard}
         grown = {Path(name).stem: list(each.flush()) for name, each in rows.items()}
-        progress = jax.tree.map(lambda x: np.asarray(x)[None, None], Progress(state, public))
+        progress = jax.tree.map(lambda x: _looked_at(x)[None, None], Progress(state, public))
         tree = {self._arm: progress, MAIL: mail.arrays}
         where = {
             "round": position.round,
@@ -158,6 +158,11 @@ class Keeper:
             if file is not None:
                 file.close()
         self._record = self._heard = None
+
+
+def _looked_at(array: Any) -> np.ndarray:
+    """An array where it is, for as long as it is looked at: `np.asarray` would hold its memory from then on."""
+    return np.from_dlpack(array) if isinstance(array, jax.Array) else np.asarray(array)
 
 
 def _as_run(shapes: Progress) -> Any:

@@ -21,17 +21,18 @@ class Program:
     """A function that is compiled as a whole, for arguments of the shapes that it is given first, and kept by itself.
 
     JAX's caches may then be emptied (`memory.forget_tracing`). Done step by step, beginning and publishing would be
-    dozens of programs, which take seconds to compile and much memory.
+    dozens of programs, which take seconds to compile and much memory. `uses_up`: the argument in whose memory the
+    result may be put, which is gone then; memory that is new takes time.
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self._function = function
+    def __init__(self, function: Callable[..., Any], uses_up: int | None = None) -> None:
+        self._function, self._uses_up = function, uses_up
         self._compiled: Callable[..., Any] | None = None
 
     def __call__(self, *given: Any) -> Any:
         """What the function gives; the first call compiles it."""
         if self._compiled is None:
-            self._compiled = jax.jit(self._function).lower(*given).compile()
+            self._compiled = jax.jit(self._function, donate_argnums=self._uses_up).lower(*given).compile()
         return self._compiled(*given)
 
 
@@ -44,7 +45,8 @@ class ArmPlayer:
             self._data = jax.device_put(
                 arm.of_repetition(arm.data(np.array([number]), [seed]), jnp.zeros((), jnp.int32))
             )
-            self._learn, self._pool, self._measure = Program(self._learnt), Program(self._pooled), Program(self._scores)
+            self._learn, self._pool = Program(self._learnt, uses_up=1), Program(self._pooled, uses_up=0)
+            self._measure = Program(self._scores)
             self._init, self._publish = Program(arm.agent.init), Program(arm.agent.publish)
             self.shapes = jax.eval_shape(arm.agent.publish, jax.eval_shape(arm.agent.init, self._given()))
 
@@ -84,7 +86,7 @@ class ArmPlayer:
         """Arrays by name as the message that they are of."""
         shapes = named(self.shapes)
         with self._precise():
-            leaves = [jnp.asarray(np.asarray(arrays[name]), shape.dtype) for name, shape in shapes.items()]
+            leaves = [jnp.asarray(np.asarray(arrays[name], shape.dtype)) for name, shape in shapes.items()]
         return jax.tree.unflatten(jax.tree.structure(self.shapes), leaves)
 
     def begin_sums(self, state: Any) -> Any:
