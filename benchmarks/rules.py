@@ -9,8 +9,7 @@ alone or have all data what was chosen for the paper's rule, whose learner is th
 chosen with three seeds and judges it by the test set: one seed of everything, then the next. Runs are played one on
 each core, in processes of their own. What is finished is not played again and what was stopped is
 carried on (runs are in OUT). What they tell is gathered in TOLD/tuned.json and TOLD/played.json, from which `table`
-makes the table, and which are all that another machine needs to go on. Seconds a round are not theirs, but those that
-`time_to_accuracy.py --seconds` measures on a quiet machine (TOLD/seconds.json).
+makes the table (`rules_table.py`), and which are all that another machine needs to go on.
 All numbers are of what an agent predicts with: what it has pooled (q).
 """
 
@@ -27,8 +26,6 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from consilience.files.strict_json import strict_json
 from consilience.files.whole import write_atomically
@@ -245,60 +242,6 @@ def play(options: argparse.Namespace) -> None:
     play_all(cases, keep)
 
 
-def rounds_to(target: float, rounds: list[int], accuracy: list[float]) -> int | None:
-    """The first recorded round at which an accuracy is reached."""
-    return next((number for number, reached in zip(rounds, accuracy, strict=True) if reached >= target), None)
-
-
-COLUMNS = {
-    "average": "pooled_accuracy",
-    "centre": "pooled_center_accuracy",
-    "worst": "pooled_worst_accuracy",
-    "NLL": "pooled_nll",
-    "ECE": "pooled_ece",
-}
-
-
-def row_of(name: str, rule: str, runs: list[dict[str, Any]]) -> dict[str, Any]:
-    """Means and standard errors over seeds."""
-    told: dict[str, Any] = {"task": name, "rule": rule, "seeds": len(runs), "chosen": runs[0]["chosen"]}
-    for column, key in COLUMNS.items():
-        values = np.array([run["end"][key] for run in runs], float)
-        told[column] = float(values.mean())
-        told[f"{column}_se"] = float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else None
-    told["MB a round"] = runs[0]["end"].get("bytes_a_round", 0) / 1e6
-    target = TASKS[name].target
-    if target is not None:
-        told["target"] = target
-        told["rounds to it"] = [rounds_to(target, run["rounds"], run["pooled_accuracy"]) for run in runs]
-    return told
-
-
-def markdown(rows: list[dict[str, Any]]) -> str:
-    """A table for people."""
-    lines = ["| task | rule | average | centre | worst | NLL | ECE | rounds to target | MB a round |", "|---" * 9 + "|"]
-
-    def with_error(row: dict[str, Any], column: str, form: str) -> str:
-        error = "" if row[f"{column}_se"] is None else f" ± {row[f'{column}_se']:{form}}"
-        return f"{row[column]:{form}}{error}"
-
-    for row in rows:
-        reached = ", ".join("–" if each is None else str(each) for each in row.get("rounds to it", []))
-        shares = [with_error(row, column, ".2%") for column in ("average", "centre", "worst")]
-        scores = [with_error(row, column, ".4f") for column in ("NLL", "ECE")]
-        lines.append(
-            "| " + " | ".join([row["task"], row["rule"], *shares, *scores, reached, f"{row['MB a round']:.1f}"]) + " |"
-        )
-    return "\n".join(lines)
-
-
-def table(options: argparse.Namespace) -> list[dict[str, Any]]:
-    """Every task and rule that has been played."""
-    kept = Kept(options.told / "played.json")
-    found = [(name, rule, kept.find(task=name, rule=rule)) for name in options.tasks for rule in options.rules]
-    return [row_of(name, rule, runs) for name, rule, runs in found if runs]
-
-
 def main() -> None:
     """Tune, play or tell."""
     if sys.argv[1:2] == ["--case"]:
@@ -315,7 +258,9 @@ def main() -> None:
     options = parser.parse_args()
     if options.what != "table":
         (tune if options.what == "tune" else play)(options)
-    rows = table(options)
+    from rules_table import markdown, table
+
+    rows = table(options.told, options.tasks, options.rules)
     print(json.dumps(rows, indent=2) if options.json else markdown(rows))
 
 

@@ -118,6 +118,21 @@ def test_without_a_pull_the_prior_comes_in_by_bayes_rule():
     np.testing.assert_allclose(PACKING.flatten(moved.mean), PACKING.flatten(own.mean), rtol=1e-6)  # the data's alone
 
 
+def test_where_evidence_is_summed_up_a_pull_is_none():
+    """A pull holds the mean near the prior; what is told of the data is N(m, 1/(λh)), wherever that led m."""
+    learner = natural_learner(MODEL, PACKING, NaturalOptions(pull=0.5), gaussian, summed=True)
+    prior = MeanField.from_moments(jnp.array([5.0, 5.0, 5.0]), jnp.full(3, 1e-3))
+    own, _ = learner.fit(KEY, learner.start(learner.init(GIVEN), prior, prior), DATA)
+    free, _ = natural_learner(MODEL, PACKING, NaturalOptions(pull=0.0), gaussian).fit(
+        KEY, learner.start(learner.init(GIVEN), prior, prior), DATA
+    )
+    mean, at = PACKING.flatten(own.mean), PACKING.flatten(free.mean)
+    assert (jnp.abs(mean - prior.mean) < jnp.abs(at - prior.mean)).all()
+    b, evidence = learner.belief(own), own.scale * PACKING.flatten(own.curvature)
+    np.testing.assert_allclose(b.precision_mean - prior.precision_mean, evidence * mean, rtol=1e-3)
+    np.testing.assert_allclose(b.precision - prior.precision, evidence, rtol=1e-3)
+
+
 def test_temperature_is_a_factor_on_the_data():
     """λ = n / temperature: half the temperature is twice the data."""
     both = [

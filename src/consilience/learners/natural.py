@@ -8,7 +8,9 @@ draws the weights w = m + ε and has ĝ, the gradient there; by Price's theorem 
     m ← m − rate · (ĝ + δ (m − m₀)) / (h + δ)                       mean = "newton"
     m ← m − rate · (ĝ + min(δ, pull) (m − m₀))                      mean = "sgd"
 
-(without a pull m is where the own data alone leads, and the prior comes in afterwards, by Bayes' rule)
+(without a pull m is where the own data alone leads, and the prior comes in afterwards, by Bayes' rule. So it does where
+evidence is summed up: a pull that is not the prior's own only holds m near it, and what is told of the data is
+N(m, 1/(λh)); taken for a posterior, b/q would have all movement as evidence, in everybody's site, and diverge)
 
 with momentum on ĝ (Shen et al. 2024, here with a Gaussian prior of any precisions). Descent by the gradient's own size
 is what different data at different agents bears best: normalised steps are as large where an agent knows nothing.
@@ -75,10 +77,17 @@ DEFAULTS = NaturalOptions()
 
 
 def natural_learner(
-    model: Model, packing: Packing, options: NaturalOptions = DEFAULTS, likelihood: LogDensity = log_likelihood
+    model: Model,
+    packing: Packing,
+    options: NaturalOptions = DEFAULTS,
+    likelihood: LogDensity = log_likelihood,
+    summed: bool = False,
 ) -> Learner:
-    """Natural-gradient inference, for any consensus; it is given the parameters that all agents share at the start."""
-    apart = options.mean == "sgd" and not options.pull
+    """Natural-gradient inference, for any consensus; it is given the parameters that all agents share at the start.
+
+    summed: whether what it says of its data is to be added up with what others say of theirs (sites, tracking).
+    """
+    apart = options.mean == "sgd" and (summed or not options.pull)
 
     def fit(key: PRNGKeyArray, own: NaturalState, batch: Minibatches) -> tuple[NaturalState, Info]:
         rate = options.learning_rate * options.decay**own.rounds

@@ -67,8 +67,7 @@ def rule_of(
     """The rule that a learner and a consensus make, for agents with so much data each; `idle`: some may have none."""
     check_rule(learner, consensus)
     packing = packing_of(jax.eval_shape(model.init, jax.random.key(0)))
-    shifted = isinstance(consensus, GradientTracking)
-    local = learner_of(learner, model, packing, likelihood, shifted)
+    local = learner_of(learner, consensus, model, packing, likelihood)
     local = adopting(local) if idle else local
     family = FAMILIES[learner.kind]
     places = places_of(consensus)
@@ -108,13 +107,14 @@ def check_rule(learner: AnyLearner, consensus: ConsensusConfig) -> None:
 
 
 def learner_of(
-    learner: AnyLearner, model: Model, packing: Packing, likelihood: Likelihood, shifted: bool = False
+    learner: AnyLearner, consensus: ConsensusConfig, model: Model, packing: Packing, likelihood: Likelihood
 ) -> Learner:
-    """A described learner, for this model."""
+    """A described learner, for this model, as this consensus needs it."""
     density = likelihood.log_density
     if isinstance(learner, Natural):
-        return natural_learner(model, packing, learner, density)
+        return natural_learner(model, packing, learner, density, summed=isinstance(consensus, Sites | Tracking))
     if isinstance(learner, Gradient):
+        shifted = isinstance(consensus, GradientTracking)
         return gradient_learner(model, packing, learner, density, shifted)
     if isinstance(learner, Laplace):
 

@@ -162,7 +162,7 @@ class Keeper:
 
 def _looked_at(array: Any) -> np.ndarray:
     """An array where it is, for as long as it is looked at: `np.asarray` would hold its memory from then on."""
-    return np.from_dlpack(array) if isinstance(array, jax.Array) else np.asarray(array)
+    return np.from_dlpack(array) if isinstance(array, jax.Array) else np.asarray(array)  # type: ignore[arg-type]
 
 
 def _as_run(shapes: Progress) -> Any:
