@@ -45,48 +45,49 @@ class Compared(NamedTuple):
     held_out: int = HELD_OUT
 
 
-STAR = ("record_every=20", "record_also=[10, 30, 50, 70]", "samples=16")
+STAR = ("record_every=10", "record_also=[5]", "samples=16")
 TASKS = {
     "STAR-M": Compared(
         "star-mnist",
-        100,
+        60,
         0.975,
         (*STAR, "networks.cooperating.trust=0.5", "strangers=fashion-mnist"),
         tuned_like="STAR-F",
     ),
-    "STAR-F": Compared("star-fmnist", 100, 0.87, (*STAR, "networks.cooperating.trust=0.7")),
+    "STAR-F": Compared("star-fmnist", 60, 0.87, (*STAR, "networks.cooperating.trust=0.7")),
     "AMB-F": Compared("ambiguous-fmnist", 60, settings=STAR, tuned_like="STAR-F"),
     "SKEW-F": Compared("skewed-fmnist", 50, settings=("samples=16",)),
 }
-# Four trials for everybody: two step sizes, and two values of what else matters most to the rule.
-STEPS = ("learner.learning_rate", (0.02, 0.05))
-DECAY = ("learner.decay", (0.99, 0.97))
-CHOICES: dict[str, tuple[tuple[str, tuple[Any, ...]], tuple[str, tuple[Any, ...]]]] = {
+LEFT = 0.05  # of a step's size at the end of a run, whatever its length: everybody's steps shrink alike
+# Four trials for everybody: four step sizes, or two and two values of what else matters most to the rule.
+STEPS, FOUR_STEPS = ("learner.learning_rate", (0.02, 0.05)), ("learner.learning_rate", (0.01, 0.02, 0.05, 0.1))
+CHOICES: dict[str, tuple[tuple[str, tuple[Any, ...]], ...]] = {
     "sites": (STEPS, ("learner.temperature", (0.01, 0.1))),
-    "fedavg": (STEPS, DECAY),
+    "fedavg": (FOUR_STEPS,),
     "paper": (("learner.learning_rate", (0.001, 0.002)), ("learner.kl_weight", (0.1, 1.0))),
     "natural": (STEPS, ("learner.prior_sd", (0.05, 0.2))),
     "tracking": (STEPS, ("consensus.damping", (0.1, 0.3))),
-    "gossip": (STEPS, DECAY),
+    "gossip": (FOUR_STEPS,),
     "fedprox": (STEPS, ("learner.proximal", (0.01, 0.1))),
-    "gradient-tracking": (("learner.learning_rate", (0.1, 0.3)), DECAY),  # without momentum, so longer steps
+    "gradient-tracking": (("learner.learning_rate", (0.02, 0.05, 0.1, 0.2)),),  # without momentum, so longer steps
 }
 LIKE_THE_PAPERS = ("central", "alone")  # its learner, hence its constants
 RULES = (*CHOICES, *LIKE_THE_PAPERS)
 QUICK = ("learner.estimator=weights",)  # for the paper's learner: half the time of drawing outputs
 
 
-def settings_of(rule: str, chosen: Mapping[str, Any]) -> list[str]:
-    """Of a run by a rule: its constants, and the estimator that all of the paper's kind share."""
+def settings_of(rule: str, chosen: Mapping[str, Any], rounds: int) -> list[str]:
+    """Of a run by a rule: its constants, steps that shrink, the estimator that all of the paper's kind share."""
     quick = QUICK if rule in ("paper", *LIKE_THE_PAPERS) else ()
-    return [*quick, *(f"{name}={value}" for name, value in chosen.items())]
+    decay = f"learner.decay={LEFT ** (1 / rounds):.4f}"
+    return [f"rounds={rounds}", decay, *quick, *(f"{name}={value}" for name, value in chosen.items())]
 
 
 def trials(rule: str) -> Iterator[dict[str, Any]]:
     """All settings that are tried for a rule."""
-    (rate, rates), (other, others) = CHOICES[rule]
-    for one, two in itertools.product(rates, others):
-        yield {rate: one, other: two}
+    names = [name for name, _ in CHOICES[rule]]
+    for values in itertools.product(*(values for _, values in CHOICES[rule])):
+        yield dict(zip(names, values, strict=True))
 
 
 def told_by(folder: Path, experiment: str, rule: str, settings: list[str]) -> dict[str, Any]:
@@ -193,10 +194,10 @@ def tune(options: argparse.Namespace) -> None:
         if task.tuned_like is not None or rule not in options.rules:
             continue
         rounds = min(TRIAL_ROUNDS, task.rounds)
-        short = [f"rounds={rounds}", f"record_every={rounds}", "record_also=[]", "told_over=1", "checkpoint_every=10"]
+        short = [f"record_every={rounds}", "record_also=[]", "told_over=1", "checkpoint_every=10"]
         for number, chosen in enumerate(trials(rule)):
             row = {"task": name, "rule": rule, "chosen": chosen}
-            settings = [*task.settings, f"validation={task.held_out}", *short, *settings_of(rule, chosen)]
+            settings = [*task.settings, f"validation={task.held_out}", *short, *settings_of(rule, chosen, rounds)]
             if not kept.find(**row):
                 folder = options.out / "tuning" / name / rule / str(number)
                 cases.append(Case(row, folder, task.experiment, rule, settings))
@@ -228,7 +229,7 @@ def play(options: argparse.Namespace) -> None:
         task, row = TASKS[name], {"task": name, "rule": rule, "seed": seed}
         if not kept.find(**row):
             chosen = chosen_for(tuned, name, rule)
-            settings = [*task.settings, f"rounds={task.rounds}", f"seed={seed}", *settings_of(rule, chosen)]
+            settings = [*task.settings, f"seed={seed}", *settings_of(rule, chosen, task.rounds)]
             folder = options.out / "played" / name / rule / str(seed)
             cases.append(Case({**row, "chosen": chosen}, folder, task.experiment, rule, settings))
 
