@@ -4,12 +4,12 @@
         [--tasks STAR-M,…] [--rules sites,…] [--seeds 3]
 
 `tune` plays, for every rule, the same number of trials for the same rounds (`CHOICES`, `TRIAL_ROUNDS`) with one seed,
-judged by held-out training images, and keeps the best; all stars take what was chosen on STAR-F, and those who are
-alone or have all data what was chosen for the paper's rule, whose learner is theirs. `play` plays what was
-chosen with three seeds and judges it by the test set: one seed of everything, then the next. Runs are played one on
-each core, in processes of their own. What is finished is not played again and what was stopped is
-carried on (runs are in OUT). What they tell is gathered in TOLD/tuned.json and TOLD/played.json, from which `table`
-makes the table (`rules_table.py`), and which are all that another machine needs to go on.
+judged by held-out training images, and keeps the best; all stars take what was chosen on STAR-F, and `VARIANTS` what
+was chosen for another rule. `play` plays what was chosen with three seeds and judges it by the test set: one seed of
+everything, then the next. Runs are played one on each core, in processes of their own. What is finished is not played
+again and what was stopped is carried on (runs are in OUT). What they tell is gathered in TOLD/tuned.json and
+TOLD/played.json, from which `table` makes the table (`rules_table.py`), and which are all that another machine needs
+to go on.
 All numbers are of what an agent predicts with: what it has pooled (q).
 """
 
@@ -71,16 +71,32 @@ CHOICES: dict[str, tuple[tuple[str, tuple[Any, ...]], ...]] = {
     "fedprox": (STEPS, ("learner.proximal", (0.01, 0.1))),
     "gradient-tracking": (("learner.learning_rate", (0.02, 0.05, 0.1, 0.2)),),  # without momentum, so longer steps
 }
-LIKE_THE_PAPERS = ("central", "alone")  # its learner, hence its constants
-RULES = (*CHOICES, *LIKE_THE_PAPERS)
+
+
+class Variant(NamedTuple):
+    """What is not tuned: a rule that takes what was chosen for another one, with settings of its own."""
+
+    rule: str
+    like: str
+    settings: tuple[str, ...] = ()
+
+
+VARIANTS = {
+    "sites-2-passes": Variant("sites", "sites", ("consensus.passes=2",)),  # as FedAvg's round: to the hub and back
+    "central": Variant("central", "paper"),  # whose learner is theirs
+    "alone": Variant("alone", "paper"),
+}
+RULES = (*CHOICES, *VARIANTS)
 QUICK = ("learner.estimator=weights",)  # for the paper's learner: half the time of drawing outputs
 
 
 def settings_of(rule: str, chosen: Mapping[str, Any], rounds: int) -> list[str]:
     """Of a run by a rule: its constants, steps that shrink, the estimator that all of the paper's kind share."""
-    quick = QUICK if rule in ("paper", *LIKE_THE_PAPERS) else ()
+    variant = VARIANTS.get(rule, Variant(rule, rule))
+    quick = QUICK if variant.like == "paper" else ()
     decay = f"learner.decay={LEFT ** (1 / rounds):.4f}"
-    return [f"rounds={rounds}", decay, *quick, *(f"{name}={value}" for name, value in chosen.items())]
+    constants = [f"{name}={value}" for name, value in chosen.items()]
+    return [f"rounds={rounds}", decay, *quick, *constants, *variant.settings]
 
 
 def trials(rule: str) -> Iterator[dict[str, Any]]:
@@ -213,7 +229,7 @@ def tune(options: argparse.Namespace) -> None:
 
 def chosen_for(tuned: Kept, name: str, rule: str) -> dict[str, Any]:
     """The best of a rule's trials on a task, or of the task or rule that it takes its settings from."""
-    rule = "paper" if rule in LIKE_THE_PAPERS else rule
+    rule = VARIANTS[rule].like if rule in VARIANTS else rule
     rows = tuned.find(task=TASKS[name].tuned_like or name, rule=rule)
     if len(rows) < len(list(trials(rule))):
         raise SystemExit(f"{rule} has not been tuned on {name}; type: python benchmarks/rules.py tune")
@@ -231,7 +247,8 @@ def play(options: argparse.Namespace) -> None:
             chosen = chosen_for(tuned, name, rule)
             settings = [*task.settings, f"seed={seed}", *settings_of(rule, chosen, task.rounds)]
             folder = options.out / "played" / name / rule / str(seed)
-            cases.append(Case({**row, "chosen": chosen}, folder, task.experiment, rule, settings))
+            played = VARIANTS[rule].rule if rule in VARIANTS else rule
+            cases.append(Case({**row, "chosen": chosen}, folder, task.experiment, played, settings))
 
     def keep(case: Case, told: dict[str, Any] | None) -> None:
         if told is None:

@@ -93,6 +93,7 @@ def _with_error(row: dict[str, Any], column: str, form: str) -> str:
 
 STYLES = {  # who counts data once is blue, who pools by trust is orange, points are dashed
     "sites": ("#0072B2", "-"),
+    "sites-2-passes": ("#003F66", "-"),
     "tracking": ("#56B4E9", "-"),
     "natural": ("#E69F00", "-"),
     "paper": ("#D55E00", "-"),
@@ -124,7 +125,7 @@ def figure(told: Path, file: Path) -> None:
         if ends:
             accuracy_axis(axes, max(min(ends) - 0.02, 0.5), max(ends))
     panels[0].set_ylabel("average accuracy on the test set")
-    drawn.legend(loc="outside upper center", ncols=len(STYLES))
+    drawn.legend(loc="outside upper center", ncols=5)
     finish(drawn, "Solid: beliefs; dashed: points; dotted: all data in one place. What agents predict with (q).", file)
 
 

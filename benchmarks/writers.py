@@ -53,8 +53,8 @@ def main() -> None:
         print(json.dumps(told, indent=2))
         return
     print(
-        f"{options.rule} {' '.join(options.settings)}: {told['accuracy']:.2%} ± {told['error']:.2%}, of the last {LAST} "
-        f"rounds {told['last_rounds']:.2%}, NLL {told['nll']:.3f}, moves by {told['moves']:.2%} a round"
+        f"{options.rule} {' '.join(options.settings)}: {told['accuracy']:.2%} ± {told['error']:.2%}, of the last "
+        f"{LAST} rounds {told['last_rounds']:.2%}, NLL {told['nll']:.3f}, moves by {told['moves']:.2%} a round"
     )
 
 

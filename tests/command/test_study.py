@@ -217,6 +217,7 @@ def test_a_card_that_has_expired(done, refused, tmp_path):
         (("--rule", "gossip", "--set", "task.consensus.kind=sites"), "consensus: sites sums up evidence"),
         (("--set", "task.learner.steps=same"), "learner.steps: must be 'own'"),
         (("--set", "task.consensus.alike=true"), "consensus.alike: is for networks that stay the same"),
+        (("--rule", "sites", "--set", "task.consensus.passes=2"), "consensus.passes: peers pass on once a round"),
         (("--set", "task.model.kind=given"), "model: one that was given in Python cannot be written down"),
         (("--set", "task.likelihood.kind=gaussian"), "likelihood: gaussian predicts a number, the data has labels"),
         (("--set", "task.model.kind=cnn"), "model"),

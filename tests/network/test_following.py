@@ -26,10 +26,10 @@ def edges(turn):
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.integers(0, 10**6))
-def test_the_newest_version_that_anything_heard_carried_is_held(seed):
+@given(st.integers(0, 10**6), st.integers(1, 3))
+def test_the_newest_version_that_anything_heard_carried_is_held(seed, passes):
     schedule = drawn(seed)
-    tables, N = Tables(schedule, TURNS), schedule.agents
+    tables, N = Tables(schedule, TURNS, passes), schedule.agents
     held = [dict.fromkeys(range(N), 0) for _ in range(N)]
     mail = [[dict(each)] for each in held]  # everybody's table at each of its publications
     for number in range(1, TURNS + 1):
@@ -40,6 +40,10 @@ def test_the_newest_version_that_anything_heard_carried_is_held(seed):
         for i, j, age in edges(turn):
             heard = mail[j][max(len(mail[j]) - 1 - age, 0)]
             held[i] = {k: max(held[i][k], heard[k]) for k in heard}
+        for _ in range(1, passes):  # over links without delay what was heard is passed on at once
+            before = [dict(each) for each in held]
+            for i, j, age in edges(turn):
+                held[i] = {k: max(held[i][k], before[j][k]) for k in before[j]} if age == 0 else held[i]
         made = tables.turn(number)
         who = {*turn.receivers.tolist(), *turn.learners.tolist()}
         expected = {(i, j, len(mail[j]) - 1 - k) for i in who for j, k in held[i].items() if k}
@@ -134,3 +138,10 @@ def test_who_begins_to_listen_later_is_refused():
     flows = Flows(Replay(3, [cycle, cycle, full]), 2)
     with pytest.raises(InputError, match="begins to listen to agent 2 after round 2"):
         flows.turn(3)
+
+
+def test_two_passes_over_a_network_are_one_over_its_square():
+    network = path(5)
+    twice, square = Tables(network, 9, passes=2).turn(9), Tables(from_matrix(network.W @ network.W), 9).turn(9)
+    assert edges(twice) == edges(square)
+    assert (Tables(star(8), 9, passes=2).turn(9).ages == 0).all()  # as with a server

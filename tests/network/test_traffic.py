@@ -52,6 +52,8 @@ def test_sites_by_hand():
     assert over_links(Tables(path(4), 9), 5).tolist() == [6, 1 + 2 + 2 + 2 + 2 + 1, 12, 12, 12]
     assert over_links(Tables(complete(5), 9), 3).tolist() == [20, 20, 20]  # nobody has news that is not its own
     assert over_links(Tables(path(4), 2), 2).tolist() == [6, 10]
+    # Passed on at once: the middle has news of one end for the other in every round.
+    assert over_links(Tables(path(3), 5, passes=2), 3).tolist() == [6, 6, 6]
     assert over_links(Tables(Fixed(path(4)), 2), 7).tolist() == [6, 10, 12, 12, 12, 12, 12]
 
 

@@ -8,6 +8,8 @@ import numpy as np
 from jaxtyping import Int
 
 from consilience.network.following import Following
+from consilience.network.network import Network
+from consilience.network.schedule import Schedule
 from consilience.network.turns import Turn
 
 
@@ -27,7 +29,9 @@ class Tables(Following):
 
     Merging by the newest is idempotent, commutative and associative: loss, delay, repetition and order change nothing
     but the time. A turn has an edge of weight 1 for every agent of whom the receiver has heard, at any distance. Of a
-    table only those versions are sent that are newer than what the receiver holds; each is a message.
+    table only those versions are sent that are newer than what the receiver holds; each is a message. With several
+    `passes` what has arrived in a turn is passed on in the same turn, so often, over the links that have no delay: on a
+    star, with two, everybody has everybody's newest.
 
     >>> from consilience.network import path
     >>> turn = Tables(path(3), rounds=9).turn(5)
@@ -35,7 +39,13 @@ class Tables(Following):
     ([0, 1, 2, 0, 1, 2, 0, 1, 2], [0, 0, 1, 0, 0, 0, 1, 0, 0])
     >>> Tables(path(3), rounds=9).messages(3).tolist()  # at first nobody has anything to pass on
     [4, 6, 6]
+    >>> Tables(path(3), rounds=9, passes=2).turn(5).ages.tolist()
+    [0, 0, 0, 0, 0, 0, 0, 0, 0]
     """
+
+    def __init__(self, hears: Network | Schedule, rounds: int, passes: int = 1) -> None:
+        self._passes = passes
+        super().__init__(hears, rounds)
 
     def _begun(self) -> Held:
         N = self.agents
@@ -51,6 +61,12 @@ class Tables(Following):
         tables = at.published[heard % memory, turn.senders]
         sent = int((tables > at.versions[turn.receivers]).sum())
         np.maximum.at(at.versions, turn.receivers, tables)
+        now = turn.ages == 0
+        senders, receivers = turn.senders[now], turn.receivers[now]
+        for _ in range(1, self._passes):
+            tables = at.versions[senders]
+            sent += int((tables > at.versions[receivers]).sum())
+            np.maximum.at(at.versions, receivers, tables)
         who = np.union1d(turn.receivers, learners).astype(np.int32)
         row, senders = np.nonzero(at.versions[who])
         receivers = who[row]

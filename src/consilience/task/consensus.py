@@ -26,6 +26,7 @@ class Sites(Described):
 
     kind: Literal["sites"] = "sites"
     damping: Damping = 1.0
+    passes: int = Field(1, ge=1, le=100, description="how often in a round neighbours pass on what they have heard")
 
 
 class Tracking(Described):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
 import jax
@@ -72,7 +72,7 @@ def rule_of(
     family = FAMILIES[learner.kind]
     places = places_of(consensus)
     if isinstance(consensus, Sites):
-        return Rule(sites(local, consensus.damping), Tables, family, *places)
+        return Rule(sites(local, consensus.damping), partial(Tables, passes=consensus.passes), family, *places)
     if isinstance(consensus, Tracking):
         return Rule(tracking(local, len(sizes), consensus.damping), Flows, family, *places)
     if isinstance(consensus, GradientTracking):

@@ -11,7 +11,7 @@ from consilience.experiments.learn.arms import check_outputs
 from consilience.experiments.learn.description import Config
 from consilience.machine.memory import require
 from consilience.task.columns import Label, Target, features, predicted
-from consilience.task.consensus import Pooling
+from consilience.task.consensus import Pooling, Sites
 from consilience.task.learner import VARIATIONAL, Laplace
 from consilience.task.learnt import Learnt
 from consilience.task.rule import check_linear, check_rule
@@ -93,6 +93,8 @@ def _check_between_peers(config: Config) -> None:
     consensus, learner = config.consensus, config.learner
     if consensus.kind not in TOGETHER:
         raise InputError(f"consensus: peers have {', '.join(TOGETHER)}, got {brief(consensus.kind)}")
+    if isinstance(consensus, Sites) and consensus.passes > 1:
+        raise InputError(f"consensus.passes: peers pass on once a round what they have heard, got {consensus.passes}")
     if isinstance(consensus, Pooling) and consensus.alike:
         raise InputError("consensus.alike: is for networks that stay the same; sites count data once in any")
     if learner.steps != "own":
