@@ -59,7 +59,8 @@ def torch_fedavg(experiment: str, options: argparse.Namespace) -> dict[str, Any]
     from consilience.experiments import load
     from consilience.experiments.images.arms import setting_of
 
-    config: Any = load(experiment, [f"seed={options.seed}"], "fedavg")
+    steps_like_ours = [each for each in options.settings if each.startswith(("learner.learning_rate", "learner.decay"))]
+    config: Any = load(experiment, [f"seed={options.seed}", *steps_like_ours], "fedavg")
     setting = setting_of(config)
     held, data, steps = setting.partitions[options.seed], setting.dataset, setting.task.steps()
     sizes = held.sizes()
@@ -86,7 +87,7 @@ def torch_fedavg(experiment: str, options: argparse.Namespace) -> dict[str, Any]
 
     network = _network(torch)
     flat = torch.nn.utils.parameters_to_vector(network.parameters()).detach().numpy().astype(np.float32)
-    x, y = torch.from_numpy(data.test_inputs.reshape(len(data.test_labels), -1)).float() / 255, data.test_labels
+    x, y = torch.tensor(data.test_inputs.reshape(len(data.test_labels), -1)).float() / 255, data.test_labels
     seconds, curve = 0.0, []
     for number in range(1, options.rounds + 1):
         began = time.perf_counter()
