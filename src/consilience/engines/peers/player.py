@@ -94,7 +94,8 @@ class ArmPlayer:
         if not isinstance(state, Tracked):
             return state
         with self._precise():
-            return state._replace(sums=Sums(state.site, jnp.ones_like(state.sums.agents)))
+            sums = Sums(jax.tree.map(jnp.copy, state.site), jnp.ones_like(state.sums.agents))
+            return state._replace(sums=sums)  # a copy: the next round is learnt in the state's own memory
 
     def _precise(self) -> Any:
         return jax.enable_x64(self._double)
