@@ -62,7 +62,7 @@ def sent(drawn: Any, desk: Reception) -> bytes:
         return frame(Kind.RECEIPT, {**receipt, **changed(drawn, list(receipt))})
     if how == 3:
         kind = drawn.PickValueInList([Kind.ROSTER, Kind.GOODBYE, Kind.BELIEF])
-        return frame(kind, changed(drawn, ["why", "at", "sha256"]), drawn.ConsumeBytes(60))
+        return frame(kind, changed(drawn, ["why", "at", "checksum"]), drawn.ConsumeBytes(60))
     return message(drawn, desk)
 
 

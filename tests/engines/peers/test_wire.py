@@ -1,5 +1,6 @@
 """What is sent arrives, byte for byte; what differs from what was agreed in anything is refused, by name."""
 
+import hashlib
 import math
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from contextlib import suppress
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load
@@ -37,6 +39,7 @@ from consilience.engines.peers.wire import (
     restored,
     sealed,
 )
+from consilience.engines.peers.wire.checksum import Checksum
 from consilience.engines.peers.wire.frames import LONGEST_FRAME, LONGEST_HEADER, LONGEST_PAYLOAD
 from consilience.engines.peers.wire.half import FURTHEST, PER_OCTAVE, PER_SD, on_wire
 from consilience.engines.peers.wire.schema import ON_WIRE, named
@@ -415,6 +418,18 @@ def test_a_full_covariance_is_not_sent_in_half_the_bytes():
     full = Schema.of(named(Gaussian(jnp.eye(3), jnp.zeros(3))))
     with pytest.raises(ValueError, match="only beliefs with independent coordinates"):
         on_wire(full, "half")
+
+
+def test_a_checksum_is_the_tag_of_a_body_under_the_key_of_its_header():
+    body = np.random.default_rng(0).bytes(3_000_001)
+    found = Checksum(b"header")
+    for at in range(0, len(body), 700_001):  # in pieces of no round length
+        found.update(memoryview(body)[at : at + 700_001])
+    assert found.hexdigest() == AESGCM(hashlib.sha256(b"header").digest()).encrypt(bytes(12), b"", body).hex()
+    for header, changed in ((b"Header", body), (b"header", body[:-1] + bytes([body[-1] ^ 1])), (b"header", body[:-1])):
+        other = Checksum(header)
+        other.update(changed)
+        assert other.hexdigest() != found.hexdigest()
 
 
 def test_the_wire_needs_neither_sockets_nor_jax_nor_what_peers_need():

@@ -9,7 +9,7 @@ from consilience.engines.peers.messages import Entry, Said, Version
 from consilience.engines.peers.roster import Member
 from consilience.engines.peers.wire import Bounds, Schema
 
-PROTOCOL = 1
+PROTOCOL = 2
 
 
 class Agreed(NamedTuple):

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from consilience.engines.peers.wire.checksum import Checksum
 from consilience.engines.peers.wire.frames import LONGEST_PAYLOAD, Buffer, Kind, Refused, canonical, frame
 from consilience.engines.peers.wire.messages import About
 
 
 def _further(about: About, at: int) -> dict[str, Any]:
     """What a chunk that is not the first says: of which message it is, and from which byte on."""
-    return {"sha256": about.sha256, "at": at}
+    return {"checksum": about.checksum, "at": at}
 
 
 def chunks(about: About, body: Buffer) -> Iterator[bytes]:
@@ -37,10 +38,9 @@ class Assembler:
 
     def forget(self) -> None:
         """Drop what is not finished, as when a connection ends."""
-        self._about: About | None = None
+        self._begun: tuple[About, Checksum] | None = None
         self._body = memoryview(b"")
         self._filled = 0
-        self._hash: Any = None
 
     def add(self, header: dict[str, Any], payload: Buffer) -> tuple[About, memoryview] | None:
         """The message that this chunk completes, if it does."""
@@ -51,26 +51,26 @@ class Assembler:
             raise
 
     def _add(self, header: dict[str, Any], payload: Buffer) -> tuple[About, memoryview] | None:
-        if header.keys() != {"sha256", "at"}:
+        if header.keys() != {"checksum", "at"}:
             self.forget()
             about = About.read(header)
             if (length := self._allowed(about)) != about.length:
                 raise Refused("length", f"must have {length} bytes, {about.length} were announced")
-            self._about, self._hash = about, about.begun()
+            self._begun = about, about.begun()
             self._body = np.empty(length, np.uint8).data
-        elif self._about is None or canonical(header) != canonical(_further(self._about, self._filled)):
+        elif self._begun is None or canonical(header) != canonical(_further(self._begun[0], self._filled)):
             raise Refused("frame", "a chunk does not go on where the last one ended")
-        about = self._about
+        about, checksum = self._begun
         end = self._filled + len(payload)
         if len(payload) != min(LONGEST_PAYLOAD, about.length - self._filled):
             raise Refused("length", f"a chunk from byte {self._filled} to {end} of a message of {about.length}")
         self._body[self._filled : end] = payload
-        self._hash.update(payload)
+        checksum.update(payload)
         self._filled = end
         if end < about.length:
             return None
-        body, found = self._body, self._hash.hexdigest()
+        body, found = self._body, checksum.hexdigest()
         self.forget()
-        if found != about.sha256:
+        if found != about.checksum:
             raise Refused("hash", f"the message of round {about.round} has not the checksum that was announced")
         return about, body

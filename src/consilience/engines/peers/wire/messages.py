@@ -5,9 +5,9 @@ Everything is checked on the announcement alone, before a byte of the body is ke
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any, NamedTuple, TypeAlias
 
+from consilience.engines.peers.wire.checksum import DIGITS, Checksum
 from consilience.engines.peers.wire.frames import Buffer, Refused, canonical
 from consilience.engines.peers.wire.half import FORMS, on_wire
 from consilience.engines.peers.wire.schema import Schema
@@ -39,7 +39,7 @@ class About(NamedTuple):
     round: int
     schema: str
     length: int
-    sha256: str
+    checksum: str
     form: str = "exact"
     entries: tuple[Entry, ...] = ()
 
@@ -47,16 +47,17 @@ class About(NamedTuple):
         """As it is written in a frame."""
         return {**self._asdict(), "entries": [list(entry) for entry in self.entries]}
 
-    def begun(self) -> Any:
-        """The hash of everything that is said here but its own checksum: the body is to be added."""
-        return hashlib.sha256(canonical({name: said for name, said in self.header().items() if name != "sha256"}))
+    def begun(self) -> Checksum:
+        """The checksum of everything that is said here but itself: the body is to be added."""
+        return Checksum(canonical({name: said for name, said in self.header().items() if name != "checksum"}))
 
     @classmethod
     def read(cls, header: dict[str, Any]) -> About:
         """From a frame's header: these fields, no other, each of its kind."""
         if set(header) != set(cls._fields):
             raise Refused("frame", f"a message must say {', '.join(cls._fields)}, got {brief(sorted(header))}")
-        hashes = all(_is_hash(header[name]) for name in ("study", "sender", "schema", "sha256"))
+        hashes = all(_is_hash(header[name]) for name in ("study", "sender", "schema"))
+        hashes = hashes and _is_hash(header["checksum"], DIGITS)
         numbers = all(_is_count(header[name]) for name in ("epoch", "incarnation", "round", "length"))
         if not (hashes and numbers and header["form"] in FORMS):
             raise Refused("frame", f"a message's header is not of the kind it must be: {brief(header)}")
@@ -115,7 +116,7 @@ def sealed(said: About, body: Buffer) -> About:
     """The same with the checksum of all of it and the body."""
     whole = said.begun()
     whole.update(body)
-    return said._replace(sha256=whole.hexdigest())
+    return said._replace(checksum=whole.hexdigest())
 
 
 def _entries(given: Any) -> tuple[Entry, ...]:
@@ -131,8 +132,8 @@ def _is_entry(given: Any) -> bool:
     return isinstance(given[2], str) and len(given[2]) <= LONGEST_SIGNATURE
 
 
-def _is_hash(value: Any) -> bool:
-    return isinstance(value, str) and len(value) == 64 and not value.strip("0123456789abcdef")
+def _is_hash(value: Any, digits: int = 64) -> bool:
+    return isinstance(value, str) and len(value) == digits and not value.strip("0123456789abcdef")
 
 
 def _is_count(value: Any) -> bool:
