@@ -15,6 +15,7 @@ from consilience.command.play import prepare
 from consilience.command.shared import AsJson, Quiet, fail, print_json, say
 from consilience.errors import InputError
 from consilience.files.strict_json import strict_json
+from consilience.machine.memory import keep_little
 from consilience.machine.stopping import asking, unwinding
 
 peer = typer.Typer(
@@ -116,6 +117,7 @@ def start(
     the health port, which only this host can reach.
     """
     prepare()
+    keep_little()
     with unwinding(), paths_given():
         from consilience.learning.peer import Peer
 

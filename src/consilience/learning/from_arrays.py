@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import networkx as nx
 import numpy as np
 
 from consilience import experiments
@@ -223,7 +223,8 @@ def _likelihood(likelihood: Any, label_names: tuple[str, ...], y: np.ndarray) ->
 
 
 def _network(network: Any, agents: int) -> Any:
-    if isinstance(network, nx.Graph):
+    networkx = sys.modules.get("networkx")  # who has a graph has imported it; nobody else should wait for it
+    if networkx is not None and isinstance(network, networkx.Graph):
         network = from_networkx(network, weight=None)
     if isinstance(network, Network):
         if network.agents != agents:

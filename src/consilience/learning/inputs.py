@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from consilience.data.arrays import ARCHIVE, check_inputs
-from consilience.data.tables import read_rows
 from consilience.errors import InputError
 from consilience.files.reading import reading
 from consilience.machine.memory import require
@@ -22,6 +21,8 @@ def read_inputs(learnt: Learnt, file: Path, owner: str | None = None, field: str
     `owner` names a column that may be there, and is not used: whose a row is.
     """
     if learnt.columns is not None:
+        from consilience.data.tables import read_rows
+
         columns: dict[str, Any] = dict(learnt.columns)
         if owner is not None:
             columns.setdefault(owner, Ignore())

@@ -12,6 +12,7 @@ from pathlib import Path
 from consilience.errors import InputError
 
 GIGA = 1e9
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # what glibc calls them
 PROC, CGROUPS = Path("/proc"), Path("/sys/fs/cgroup")
 
 
@@ -48,6 +49,19 @@ def forget_tracing() -> None:
     jax.clear_caches()
     gc.collect()
     give_back()
+
+
+def keep_little() -> None:
+    """Let the C library give arrays back as soon as they are freed, and not keep them for the next ones.
+
+    For a process that lives long and computes little at a time: memory that is new costs it less than a hundredth of
+    its time, and what compiling leaves behind was 40 MB.
+    """
+    if sys.platform == "linux":
+        with suppress(OSError, AttributeError):  # another C library
+            library = ctypes.CDLL(None)
+            library.mallopt(M_MMAP_THRESHOLD, 1 << 18)
+            library.mallopt(M_TRIM_THRESHOLD, 1 << 17)
 
 
 def give_back() -> None:

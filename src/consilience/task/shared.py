@@ -40,6 +40,10 @@ class Holding(NamedTuple):
         """Who has what in the repetition with this number."""
         return self._replace(offset=self.offset[number], size=self.size[number])
 
+    def with_room(self, rows: int) -> Holding:
+        """The same in arrays for so many examples."""
+        return self._replace(order=_padded(self.order, rows + 1))
+
 
 class Shared(NamedTuple):
     """What draws and evaluations read on a host: the examples of its agents, once, however many, and the test set.
@@ -66,6 +70,34 @@ class Shared(NamedTuple):
         """What the repetition with this number sees."""
         kept = None if self.kept is None else self.kept.of_repetition(number)
         return self._replace(held=self.held.of_repetition(number), kept=kept, an_epoch=self.an_epoch[number])
+
+    def with_room(self) -> Shared:
+        """The same in arrays with room for a few more examples, which nobody has (`room`)."""
+        rows = room(len(self.targets))
+        return self._replace(
+            inputs=_padded(self.inputs, rows),
+            targets=_padded(self.targets, rows),
+            held=self.held.with_room(rows),
+            kept=None if self.kept is None else self.kept.with_room(rows),
+        )
+
+
+def room(size: int, least: int = 64) -> int:
+    """The next number up that many sizes share: a multiple of `least`, or of about a thirtieth of it.
+
+    Arrays of one size are one program, which a host compiles once for all whose data nearly have that size.
+
+    >>> [room(size) for size in (1, 64, 65, 1722, 60_000)], room(3, least=8)
+    ([64, 64, 128, 1728, 60416], 8)
+    """
+    step = max(least, 1 << max(size.bit_length() - 6, 0))
+    return max(-(-size // step), 1) * step
+
+
+def _padded(array: np.ndarray, rows: int) -> np.ndarray:
+    """The same with zeros behind, or the whole of it where it is longer."""
+    more = max(rows - len(array), 0)
+    return np.concatenate([array, np.zeros((more, *array.shape[1:]), array.dtype)]) if more else array
 
 
 def shared(

@@ -12,7 +12,6 @@ from pydantic import AfterValidator, Field
 
 from consilience.data import Dataset, Partition
 from consilience.data.arrays import check_alike, check_pair, numbered_or_numbers, read_arrays
-from consilience.data.tables import Rows, read_rows
 from consilience.described.fields import Described, naming
 from consilience.errors import InputError, brief
 from consilience.files.whole import sha256_of_file
@@ -65,6 +64,8 @@ class Files(Described):
         if columns is None:
             x, y, label_names = _from_archives(self.files, of_numbers)
         else:
+            from consilience.data.tables import read_rows  # with pyarrow, which takes 30 MB that only tables need
+
             rows = [read_rows(file, columns, field=f"shares.files.{name}") for name, file in self.files.items()]
             x, y = [each.inputs for each in rows], [_targets(each) for each in rows]
             label_names = _levels(columns)
@@ -86,6 +87,8 @@ class OneTable(Described):
             raise InputError("columns: are required for a table; `consilience new` proposes them")
         if (self.owner is None) == (self.partition is None):
             raise InputError("shares: a table takes either owner (a column) or partition")
+        from consilience.data.tables import read_rows
+
         rows = read_rows(self.file, columns, owner=self.owner, field="shares.file")
         return Held(rows.inputs, _targets(rows), rows.owners, rows.owner_names, _levels(columns))
 
@@ -130,9 +133,9 @@ def divided(shares: Any, held: Held, agents: int, seed: int) -> Partition:
     return partition
 
 
-def _targets(rows: Rows) -> np.ndarray:
+def _targets(rows: Any) -> np.ndarray:
     assert rows.targets is not None
-    return rows.targets
+    return np.asarray(rows.targets)
 
 
 def _levels(columns: Columns) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from consilience.network import Network, Schedule
 from consilience.task.consensus import Central, ConsensusConfig, FedAvg, Pooling, apart
 from consilience.task.learner import AnyLearner
 from consilience.task.rule import Rule, held_by_first, nobody_hears, rule_of
-from consilience.task.shared import Examples, Shared, shared
+from consilience.task.shared import Examples, Shared, room, shared
 from consilience.task.traffic import messages_of
 from consilience.theory import stationary
 
@@ -131,18 +131,22 @@ def _arm(
     task.check()
     rule = task.rule(heard)
     hears, sizes = rule.hears(heard, rounds), next(iter(task.held.values())).sizes()
-    made = _made(task, rule, counts_alike(task, heard), hears, measure, compare)
+    made = _made(task, rule, counts_alike(task, heard), hears, measure, compare, task.steps())
     return made._replace(messages=partial(messages_of, task.consensus, heard, hears, sizes))
 
 
 def arm_of_one(task: Task, present: int, measure: Callable[[Rule], Measure]) -> Arm:
     """An arm of which one agent is played, elsewhere than in a simulation, among `present` ones.
 
-    This host has only that agent's data; whom it hears is not the arm's business.
+    This host has only that agent's data, in arrays with some room, so that programs are the same for many; whom it
+    hears is not the arm's business.
     """
     rule = rule_of(task.learner, task.consensus, task.model, task.likelihood, np.zeros(present, np.int64), idle=True)
     agents = next(iter(task.held.values())).agents
-    return _made(task, rule, None, Network(sp.eye_array(agents), "one of several"), measure, lambda found: found)
+    steps = task.learner.epochs * room(task.steps() // task.learner.epochs, least=8)
+    alone = Network(sp.eye_array(agents), "one of several")
+    made = _made(task, rule, None, alone, measure, lambda found: found, steps)
+    return made._replace(data=lambda agents, seeds: task.data(agents, seeds).with_room())
 
 
 def _made(
@@ -152,8 +156,9 @@ def _made(
     hears: Network | Schedule,
     measure: Callable[[Rule], Measure],
     compare: Callable[[Metrics], Metrics],
+    steps: int,
 ) -> Arm:
-    initial, steps = task.model.init(start_key(next(iter(task.held)))), task.steps()
+    initial = task.model.init(start_key(next(iter(task.held))))
 
     def begins_with(given: Sequence[int]) -> Any:
         """Drawn outside of the program, which would round by what else it computes."""

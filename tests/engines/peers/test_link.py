@@ -9,7 +9,7 @@ from consilience.engines.peers.link import Link
 from consilience.engines.peers.messages import Entry, Said
 from consilience.engines.peers.spoken import Spoken
 from consilience.engines.peers.transport.memory import Faults, Net
-from consilience.engines.peers.wire import Kind, Refused, frame
+from consilience.engines.peers.wire import Kind, Refused, assembling, frame, parsed
 
 
 def linked(one, other, faults=None, seed=0):
@@ -153,3 +153,17 @@ def test_frames_out_of_place_are_refused(content):
     end.opened()
     with pytest.raises(Refused):
         end.receive(content)
+
+
+def test_the_pieces_of_a_message_follow_one_another_without_a_wait(monkeypatch):
+    monkeypatch.setattr(assembling, "LONGEST_PAYLOAD", 32)
+    one, other = Reception(0), Reception(1)
+    net, left, _ = linked(one, other)
+    stepped(net)  # greeted
+    says(left, Said(0, 1, (site_of(0),)))
+    monkeypatch.setattr(left._changed, "wait", lambda seconds: pytest.fail("waited with something to send"))
+    pieces = -(-one.agreed().schema.bytes // 32)
+    assert pieces > 2
+    assert [parsed(left.take(60.0))[0] for _ in range(pieces)] == [Kind.BELIEF] * pieces
+    monkeypatch.setattr(left._changed, "wait", lambda seconds: None)
+    assert left.take(60.0) is None

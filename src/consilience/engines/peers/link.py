@@ -70,16 +70,10 @@ class Link:
     def take(self, wait: float) -> bytes | None:
         """The next frame to send: what is short first, then the message that is going, then the newest."""
         with self._changed:
-            if not self._ready():
+            if (first := self._next()) is None:
                 self._changed.wait(wait)
-            if self._control:
-                return self._control.popleft()
-            if (going := next(self._going, None)) is not None:
-                return going
-            if self._greeted and self._unsent and self._message is not None:
-                self._unsent, self._going = False, self._message.frames()
-                return next(self._going, None)
-            return None
+                first = self._next()
+            return first
 
     def receive(self, content: bytes) -> None:
         """A frame has come; what is not as it must be is refused."""
@@ -97,8 +91,15 @@ class Link:
         elif (whole := self._assembler.add(header, payload)) is not None:
             self._take(*whole)
 
-    def _ready(self) -> bool:
-        return bool(self._control) or (self._greeted and self._unsent)
+    def _next(self) -> bytes | None:
+        if self._control:
+            return self._control.popleft()
+        if (going := next(self._going, None)) is not None:
+            return going
+        if self._greeted and self._unsent and self._message is not None:
+            self._unsent, self._going = False, self._message.frames()
+            return next(self._going, None)
+        return None
 
     def _tell(self, kind: Kind, header: Mapping[str, Any], payload: bytes = b"") -> None:
         with self._changed:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +15,14 @@ from consilience.consensus.tracking import Sums, Tracked
 from consilience.engines.arm import Arm, Progress, agent_key, data_key, measuring_key, round_key
 from consilience.engines.peers.messages import Arrays
 from consilience.engines.peers.wire.schema import Schema, named
+from consilience.machine.compiling import compiled
+
+
+class Who(NamedTuple):
+    """Whose randomness it is. Given to programs, not built into them: peers of a study have the same ones."""
+
+    seed: Int[Array, ""]
+    agent: Int[Array, ""]
 
 
 class Program:
@@ -32,7 +40,7 @@ class Program:
     def __call__(self, *given: Any) -> Any:
         """What the function gives; the first call compiles it."""
         if self._compiled is None:
-            self._compiled = jax.jit(self._function, donate_argnums=self._uses_up).lower(*given).compile()
+            self._compiled = compiled(jax.jit(self._function, donate_argnums=self._uses_up).lower(*given))
         return self._compiled(*given)
 
 
@@ -42,6 +50,7 @@ class ArmPlayer:
     def __init__(self, arm: Arm, number: int, seed: int, double: bool = False) -> None:
         self.arm, self.number, self.seed, self._double = arm, number, seed, double
         with self._precise():
+            self._who = Who(jnp.asarray(seed), jnp.asarray(number))
             self._data = jax.device_put(
                 arm.of_repetition(arm.data(np.array([number]), [seed]), jnp.zeros((), jnp.int32))
             )
@@ -58,7 +67,7 @@ class ArmPlayer:
     def learn(self, state: Any, number: int) -> tuple[Any, Arrays]:
         """Learn in this round; what is published, by name."""
         with self._precise():
-            state, public = self._learn(self._data, state, jnp.asarray(number))
+            state, public = self._learn(self._data, state, self._who, jnp.asarray(number))
             return state, {name: np.asarray(array) for name, array in named(public).items()}
 
     def pool(self, state: Any, inbox: Arrays) -> Any:
@@ -74,7 +83,7 @@ class ArmPlayer:
     def measure(self, state: Any, public: Any, number: int) -> dict[str, float]:
         """Its scores after a round."""
         with self._precise():
-            found = self._measure(self._data, Progress(state, public), jnp.asarray(number))
+            found = self._measure(self._data, Progress(state, public), self._who, jnp.asarray(number))
             return {name: float(value) for name, value in found.items()}
 
     def schema(self, wide: bool = False) -> Schema:
@@ -107,15 +116,15 @@ class ArmPlayer:
             return agent_key(round_key(self.seed, 0), self.number)
         return jax.tree.map(lambda x: jnp.asarray(x[0]), begins_with([self.seed]))
 
-    def _learnt(self, data: Any, state: Any, number: Int[Array, ""]) -> tuple[Any, Any]:
-        key, me = round_key(self.seed, number), jnp.asarray(self.number)
-        batch = self.arm.draw(data, data_key(key), me)
-        state, _ = self.arm.agent.learn(agent_key(key, me), state, batch)
+    def _learnt(self, data: Any, state: Any, who: Who, number: Int[Array, ""]) -> tuple[Any, Any]:
+        key = round_key(who.seed, number)
+        batch = self.arm.draw(data, data_key(key), who.agent)
+        state, _ = self.arm.agent.learn(agent_key(key, who.agent), state, batch)
         return state, self.arm.agent.publish(state)
 
     def _pooled(self, state: Any, pooled: Any) -> Any:
         return self.arm.agent.pool(state, Inbox(pooled))
 
-    def _scores(self, data: Any, progress: Progress, number: Int[Array, ""]) -> Any:
-        key = agent_key(measuring_key(round_key(self.seed, number)), self.number)
-        return self.arm.measure(self.arm.of_agent(data, jnp.asarray(self.number)), progress, number, key)
+    def _scores(self, data: Any, progress: Progress, who: Who, number: Int[Array, ""]) -> Any:
+        key = agent_key(measuring_key(round_key(who.seed, number)), who.agent)
+        return self.arm.measure(self.arm.of_agent(data, who.agent), progress, number, key)

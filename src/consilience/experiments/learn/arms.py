@@ -14,7 +14,6 @@ from jaxtyping import Array, Int, PRNGKeyArray
 
 from consilience.data import Partition
 from consilience.data.arrays import numbered_or_numbers, read_arrays
-from consilience.data.tables import read_rows
 from consilience.engines.arm import Arm, Metrics, Progress
 from consilience.errors import InputError, brief, printable
 from consilience.experiments.learn.description import Config
@@ -118,6 +117,8 @@ def tested(config: Config, held: Held) -> Held:
     if config.test is None:
         return held
     if config.columns is not None:
+        from consilience.data.tables import read_rows
+
         rows = read_rows(config.test, config.columns, field="test")
         assert rows.targets is not None
         return held._replace(test=(rows.inputs, rows.targets))

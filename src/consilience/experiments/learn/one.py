@@ -13,7 +13,7 @@ from consilience.errors import InputError, brief
 from consilience.experiments.learn.agreed import built
 from consilience.experiments.learn.arms import _check_targets, _measure, _parted
 from consilience.experiments.learn.description import Config
-from consilience.task.shared import Examples
+from consilience.task.shared import Examples, room
 from consilience.task.shares import Held
 from consilience.task.task import Task, arm_of_one
 
@@ -28,7 +28,7 @@ class Share(NamedTuple):
 
     def arm(self, present: int) -> Arm:
         """The agent that learns from it, among so many."""
-        return arm_of_one(self.task, present, partial(partial, _measure, self.task, self.samples, self.most))
+        return arm_of_one(self.task, present, partial(partial, _measure, self.task, self.samples, room(self.most)))
 
 
 def share_of(
