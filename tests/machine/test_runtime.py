@@ -65,3 +65,11 @@ def test_flags_in_a_file_stay_and_ours_are_added(monkeypatch, tmp_path):
         check_flags()  # tried once is enough
     use_all_cores()
     assert os.environ["XLA_FLAGS"].split() == [*file.read_text().split(), runtime.FUSION_FLAG]
+
+
+def test_a_process_among_others_has_one_device_and_as_many_threads_as_it_may(monkeypatch):
+    monkeypatch.setenv("XLA_FLAGS", f"{runtime.COUNT_FLAG}=2 {runtime.FUSION_FLAG}")
+    monkeypatch.setenv("NPROC", "7")
+    runtime.use_cores(1)
+    assert sorted(os.environ["XLA_FLAGS"].split()) == sorted([f"{runtime.COUNT_FLAG}=1", runtime.FUSION_FLAG])
+    assert os.environ["NPROC"] == "1"

@@ -106,6 +106,9 @@ def start(
     health_port: Annotated[
         int, typer.Option(min=0, max=65535, help="Where this host can ask how it goes; 0: any port that is free.")
     ] = 0,
+    cores: Annotated[
+        int | None, typer.Option(min=1, help="Threads that learning may use; several peers of a host share its cores.")
+    ] = None,
     child_of: Annotated[int, typer.Option(hidden=True, help="Stop when this process, which started it, is gone.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON line for everything that happens.")] = False,
     quiet: Quiet = False,
@@ -116,7 +119,7 @@ def start(
     While it runs `consilience peer status` tells how it goes; so do /status, /metrics (for Prometheus) and /health on
     the health port, which only this host can reach.
     """
-    prepare()
+    prepare(cores=cores)
     keep_little()
     with unwinding(), paths_given():
         from consilience.learning.peer import Peer

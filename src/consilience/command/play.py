@@ -18,14 +18,23 @@ from consilience.report.progress import progress_bar
 DataDir = Annotated[Path | None, typer.Option(help="A folder with the dataset's files.")]
 
 
-def prepare(meeting: Meeting | None = None) -> Guard:
-    """Set JAX up before anything imports it, and meet the other hosts where there are any."""
+def prepare(meeting: Meeting | None = None, cores: int | None = None) -> Guard:
+    """Set JAX up before anything imports it, for all cores or so many, and meet the other hosts where there are any."""
     from consilience.engines.hosts import join
-    from consilience.machine.runtime import check_flags, keep_compiled_programs, use_all_cores, use_large_pages
+    from consilience.machine.runtime import (
+        check_flags,
+        keep_compiled_programs,
+        use_all_cores,
+        use_cores,
+        use_large_pages,
+    )
 
     use_large_pages()
     check_flags()
-    use_all_cores()
+    if cores is None:
+        use_all_cores()
+    else:
+        use_cores(cores)
     guard = Guard()
     if meeting is not None:
         meeting.check()

@@ -58,14 +58,14 @@ def played(
     goodbye.
     """
     command = [sys.executable, "-m", "consilience.command.main", "peer", "start", "--json"]
-    command += ["--child-of", str(os.getpid()), "--home"]
+    command += ["--child-of", str(os.getpid()), "--cores", str(max(len(os.sched_getaffinity(0)) // len(names), 1))]
     with ExitStack() as open_files:
         running = {}
         for name in names:
             log = open_files.enter_context((folder / name / LOG).open("wb"))
             # A session of its own: Ctrl-C reaches this program alone, which tells them.
             running[name] = subprocess.Popen(
-                [*command, str(folder / name)], stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+                [*command, "--home", str(folder / name)], stdout=log, stderr=subprocess.STDOUT, start_new_session=True
             )
         logs = [Watched(folder / name / LOG, Standing(name)) for name in names]
         told = False
