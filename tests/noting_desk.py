@@ -19,7 +19,9 @@ class Reception:
         self.me, self.protocol, self.notes, self.said, self.rosters = MEMBERS[me], protocol, [], [], []
         numbers = {member.id: member.number for member in MEMBERS}
         bounds = Bounds(least, 10.0)
-        self.now = Agreed(study, epoch, Schema.of(SITE), "exact", several, bounds, 1 << 20, 99, numbers, sections)
+        self.now = Agreed(
+            study, epoch, Schema.of(SITE), "exact", several, bounds, 1 << 20, 99, numbers, sections, epoch, len(numbers)
+        )
 
     def agreed(self):
         return self.now

@@ -75,26 +75,36 @@ def init(
 @peer.command()
 def join(
     bundle: Annotated[Path, typer.Argument(metavar="BUNDLE", help="What the steward sent: study.bundle.")],
-    data: Annotated[Path, typer.Option(metavar="FILE", help="Your own data: .csv, .parquet or .npz; it stays here.")],
+    data: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Your own data: .csv, .parquet or .npz; it stays here.")
+    ] = None,
     home: Home = HOME,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Take part in a study: check the bundle and your data against it. Nothing is sent to anybody yet."""
+    """Take part in a study: check the bundle and your data against it. Nothing is sent to anybody yet.
+
+    A newer bundle of a study that was joined needs no data; also a peer that runs takes it, and its neighbours from it.
+    """
     prepare()
     with unwinding(), paths_given():
         from consilience.engines.peers.bundle import Bundle
         from consilience.engines.peers.identity import words
-        from consilience.learning.home import join as joined
+        from consilience.learning import home as homes
 
-        rows = joined(home, bundle, data)
-        held = Bundle.read(bundle)
+        if data is None and not (home / homes.BUNDLE).is_file():
+            raise InputError("--data: is needed to join a study: your own .csv, .parquet or .npz")
+        if data is None:
+            rows, held = None, homes.take(home, bundle)
+        else:
+            rows, held = homes.join(home, bundle, data), Bundle.read(bundle)
     steward, then = words(held.steward.id), f"consilience peer start{'' if home == HOME else f' --home {home}'}"
     if as_json:
         told = {"study": held.study.name, "epoch": held.roster.epoch, "rows": rows, "steward": steward}
         print_json({**told, "members": [member.name for member in held.roster.members], "next": then})
     elif not quiet:
-        say(f"joined {held.study.name}, epoch {held.roster.epoch}, with {rows} rows of {data.name}")
+        learning = "" if data is None else f", with {rows} rows of {data.name}"
+        say(f"joined {held.study.name}, epoch {held.roster.epoch}{learning}")
         say(f"members: {', '.join(member.name for member in held.roster.members)}")
         say(f"the steward's key reads {steward}: compare it on the telephone")
         say(f"next: {then}")

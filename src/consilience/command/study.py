@@ -148,7 +148,7 @@ def sign(home: Home = HOME, as_json: AsJson = False, quiet: Quiet = False) -> No
     elif not quiet:
         say(f"wrote {wrote}: {signed.study.name}, epoch {signed.roster.epoch}, {_members(len(signed.roster.members))}")
         if signed.roster.epoch > 1:
-            say("of those who are running, one is enough: a newer roster goes from peer to peer")
+            say("of those who are running, one is enough, without --data: a newer roster goes from peer to peer")
         say(f"next: {then}")
 
 

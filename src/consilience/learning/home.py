@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -69,6 +70,46 @@ def join(home: Path, bundle_file: Path, data: Path) -> int:
     bundle.write(home / BUNDLE)
     rows: int = share.kept["rows"][0]
     return rows
+
+
+def take(home: Path, bundle_file: Path) -> Bundle:
+    """Lay a newer bundle of the study that was joined into a home, also of a peer that runs: it goes on under it.
+
+    Gives the bundle that is there then, which may be newer still.
+    """
+    from consilience.engines.peers.bundle import Bundle, newer
+
+    held, given = bundle_in(home), Bundle.read(bundle_file)
+    if given.study.hash != held.study.hash:
+        raise InputError(f"home: '{printable(str(home))}' has joined another study; take a home for each")
+    if given.roster.epoch <= held.roster.epoch:
+        return held
+    laid = newer(held, given.offer, f"bundle '{printable(str(bundle_file))}'")
+    laid.write(home / BUNDLE)
+    return laid
+
+
+def bundles_laid(home: Path) -> Callable[[], Bundle | None]:
+    """A function that gives the bundle in a home where its file has changed since it was last asked."""
+    seen: list[Any] = [_stamp(home / BUNDLE)]
+
+    def laid() -> Bundle | None:
+        now = _stamp(home / BUNDLE)
+        if now == seen[0]:
+            return None
+        seen[0] = now
+        return bundle_in(home)
+
+    return laid
+
+
+def _stamp(file: Path) -> Any:
+    """What changes when a file is replaced."""
+    try:
+        about = file.stat()
+        return about.st_ino, about.st_mtime_ns, about.st_size
+    except OSError:
+        return None
 
 
 def bundle_in(home: Path) -> Bundle:

@@ -103,6 +103,7 @@ class Peer:
             self._telling(),
             self.config.record_every,
             lambda newer: newer.write(home / BUNDLE),
+            homes.bundles_laid(home),
             lambda: blocked_in(home).keys(),
             give_back=forget_tracing if self._alone else give_back,
         )

@@ -16,7 +16,8 @@ class Agreed(NamedTuple):
     """What both ends must agree on before beliefs flow: of what, under which roster, in which form.
 
     several: whether messages hold the parts of several owners. bounds: of precisions. number_of: members by their IDs.
-    sections: digits of the study's sections, to say in which another one differs.
+    sections: digits of the study's sections, to say in which another one differs. upcoming: the epoch of a newer roster
+    that will be gone on under after this round, or of this one; `most_parts`: how many members either has.
     """
 
     study: str
@@ -29,6 +30,8 @@ class Agreed(NamedTuple):
     rounds: int
     number_of: Mapping[str, int]
     sections: str = ""
+    upcoming: int = 0
+    most_parts: int = 0
 
 
 class Greeting(NamedTuple):

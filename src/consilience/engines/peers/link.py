@@ -33,7 +33,7 @@ class Link:
         self._message: Spoken | None = None  # the newest; said again on every connection
         self._unsent = False
         self._going: Iterator[bytes] = iter(())
-        self._greeted = False
+        self._greeted = self._asked = False
         self._newest = (-1, -1)
         self._assembler = Assembler(self._allowed)
 
@@ -67,10 +67,18 @@ class Link:
         """Offer the roster that this peer has."""
         self._tell(Kind.ROSTER, {}, self._desk.roster().encode())
 
+    def flushed(self, within: float) -> bool:
+        """Whether all frames have gone, or have within so many seconds."""
+        with self._changed:
+            self._asked = False  # who asks for the next one has sent the last one
+            return self._changed.wait_for(lambda: self._asked and not self._control, within)
+
     def take(self, wait: float) -> bytes | None:
         """The next frame to send: what is short first, then the message that is going, then the newest."""
         with self._changed:
             if (first := self._next()) is None:
+                self._asked = True
+                self._changed.notify_all()
                 self._changed.wait(wait)
                 first = self._next()
             return first
@@ -161,8 +169,8 @@ class Link:
         expected = expected_of(agreed, self.other.id)._replace(newest=self._newest)
         if not 1 <= announced.round <= agreed.rounds:
             raise Refused("frame", f"the study has {agreed.rounds} rounds, a message says it is of {announced.round}")
-        if len(announced.entries) > len(agreed.number_of):
-            raise Refused("schema", f"the parts of {len(announced.entries)} owners, there are {len(agreed.number_of)}")
+        if len(announced.entries) > agreed.most_parts:
+            raise Refused("schema", f"the parts of {len(announced.entries)} owners, there are {agreed.most_parts}")
         expected.check(announced)
         return announced.length
 

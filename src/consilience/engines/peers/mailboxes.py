@@ -10,7 +10,7 @@ An inbox is a weighted sum of messages, as in `simulate`; only here the messages
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -133,6 +133,7 @@ class Tabled:
         self._me = me
         self.table: dict[int, Entry] = dict(table or {})
         self._known: dict[int, dict[int, Version]] = {}  # what each neighbour has said that it holds
+        self._members: Collection[int] | None = None  # whose sites are used; everybody's where nothing is said
 
     def kept(self) -> Kept:
         """The own site."""
@@ -178,14 +179,16 @@ class Tabled:
                 held = self.table.get(entry.owner)
                 if entry.owner != self._me and (held is None or entry.version > held.version):
                     self.table[entry.owner] = entry
+        self.only(self._members)  # what was on its way may be of somebody who was removed meanwhile
         ones = dict.fromkeys(sorted(self.table), 1.0)
         ages = {owner: max(number - self.table[owner].version[0], 0) for owner in ones}
         return Filled(weighted_sum((1.0, self.table[owner].arrays) for owner in ones), ones, ages)
 
-    def without(self, owners: Iterable[int]) -> None:
-        """Forget the sites of members that were removed."""
-        for owner in owners:
-            self.table.pop(owner, None)
+    def only(self, members: Collection[int] | None) -> None:
+        """Use the sites of these from now on, and of nobody else: others were removed, or are blocked here."""
+        self._members = members
+        if members is not None:
+            self.table = {owner: entry for owner, entry in self.table.items() if owner in members}
 
 
 class Counted:

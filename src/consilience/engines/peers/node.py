@@ -26,18 +26,20 @@ from consilience.engines.peers.reception import Reception, Told, nobody
 from consilience.engines.peers.roster import Roster
 from consilience.engines.peers.spoken import Speech
 from consilience.engines.peers.status import Seen, Status, neighbour
-from consilience.engines.peers.transport import STRANGERS, Transport
+from consilience.engines.peers.transport import CONNECTED, STRANGERS, Transport
 from consilience.engines.peers.waiting import Patience, Waiting
 from consilience.errors import InputError
 from consilience.machine.memory import give_back
 
+FAREWELL = 1.0  # seconds at most for somebody who was removed to be told so
 GLANCE = 0.05  # seconds between two looks at who is still behind
 
 
 class Node:
     """One peer. `make(roster)` gives the agent as it is under a roster; `run` lives to the last round.
 
-    `blocked()` are those whom this peer has nothing to do with, whatever the roster says; it is asked in every round.
+    `laid()` is a bundle that somebody has put into the home since it was last asked. `blocked()` are those whom this
+    peer has nothing to do with, whatever the roster says. Both are asked in every round.
     `give_back()` is called once, when all programs have been compiled.
     """
 
@@ -53,13 +55,15 @@ class Node:
         told: Told = nobody,
         record_every: int = 1,
         keep_bundle: Callable[[Bundle], None] = lambda bundle: None,
+        laid: Callable[[], Bundle | None] = lambda: None,
         blocked: Callable[[], Collection[Id]] = tuple,
         now: Callable[[], float] = time.monotonic,
         give_back: Callable[[], None] = give_back,
     ) -> None:
         self.identity, self.bundle, self._make, self._consensus = identity, bundle, make, consensus
         self._keeper, self._transport, self._told = keeper, transport, told
-        self._record_every, self._keep_bundle, self.now, self._give_back = record_every, keep_bundle, now, give_back
+        self._record_every, self.now, self._give_back = record_every, now, give_back
+        self._keep_bundle, self._laid = keep_bundle, laid
         self._stopping, self._blocked, self._shunned = "", blocked, frozenset(blocked())
         self._scores: Mapping[str, float] = {}
         self._speech = Speech()
@@ -88,6 +92,8 @@ class Node:
         try:
             for wait in self.life.play():
                 self.reception.wait(min(wait, 3600.0))
+                if self.reception.will_remove(self.identity.id):
+                    self.life.leaving = True  # nobody speaks to it any more
             self._told("finished" if self.life.position.round >= self.life.rounds else "stopped", round=self.round)
             self._stay()
         finally:
@@ -195,6 +201,7 @@ class Node:
             scores=scores or {},
             sent=sum(sent for sent, _ in self._transport.bytes().values()),
         )
+        self._look()
         if (offered := self.reception.newer_bundle()) is not None:
             self._change(offered)
         self._shun()
@@ -226,8 +233,8 @@ class Node:
             state, position, incarnation = standing.state, standing.position, standing.incarnation + 1
             mailbox.restore(standing.mail, standing.public)
             mailbox.recall(standing.passed_on)
-            if isinstance(mailbox, Tabled):
-                mailbox.without(self._shunned_numbers())
+        if isinstance(mailbox, Tabled):
+            mailbox.only(self.place.members)
         long = 10 * policy.patience
         patience = Patience(policy.patience, max(long, 60.0), policy.silent_after, long)
         mutual = {(link.hearer, link.heard) for link in self.bundle.roster.links}
@@ -256,6 +263,15 @@ class Node:
             {place.members[number].id: link for number, link in self.links.items()},
         )
 
+    def _look(self) -> None:
+        """A newer roster in the home is as good as one that a neighbour offers: so it gets into a running network."""
+        try:
+            found = self._laid()
+            if found is not None and found.roster.epoch > self.bundle.roster.epoch:
+                self.reception.laid(found)
+        except InputError as error:
+            self._told("trouble", why=str(error))
+
     def _change(self, bundle: Bundle) -> None:
         """Go on under a newer roster."""
         before, life = self.bundle.roster, self.life
@@ -267,8 +283,10 @@ class Node:
             self.stop("was removed")
             life.leaving = True
             return
+        removed = set(before.numbers) - set(bundle.roster.numbers)
+        self._tell_removed(bundle, removed)
         self._take_roster(bundle)
-        self._forget(set(before.numbers) - set(bundle.roster.numbers))
+        self._forget(removed)
         if self._consensus == "tracking":  # others listen now: sums begin anew, with everybody's sites as they are
             self.player = life.player = self._make(bundle.roster)
             life.state = self.player.begin_sums(life.state)
@@ -276,6 +294,16 @@ class Node:
         for link in self.links.values():
             link.offer()
         self._told("roster", epoch=bundle.roster.epoch, members=[member.name for member in bundle.roster.members])
+
+    def _tell_removed(self, bundle: Bundle, removed: set[int]) -> None:
+        """Show those who were removed the roster that says so, as long as there is a connection with them."""
+        self.reception.bundle = bundle
+        linked = [link for number, link in self.links.items() if number in removed]
+        for link in linked:
+            link.offer()
+        for link in linked:
+            if self._transport.states().get(link.other.id) == CONNECTED:
+                link.flushed(FAREWELL)
 
     def _shun(self) -> None:
         """Have nothing more to do with those who were blocked since, and something again with those who are not."""
@@ -297,4 +325,4 @@ class Node:
         """What these have said is not used any more; what was pooled stays pooled."""
         self.life.arrivals.forget(members)
         if isinstance(self.life.mailbox, Tabled):
-            self.life.mailbox.without(members)
+            self.life.mailbox.only(self.place.members)

@@ -69,6 +69,8 @@ def agreed_on(bundle: Bundle, place: Place, consensus: str, schema: Schema) -> A
         study.policy.rounds,
         {member.id: number for number, member in place.members.items()},
         sections(study),
+        bundle.roster.epoch,
+        len(place.members),
     )
 
 

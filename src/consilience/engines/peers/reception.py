@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 from consilience.engines.peers.bundle import Bundle, newer
 from consilience.engines.peers.desk import PROTOCOL, Agreed, Greeting
 from consilience.engines.peers.identity import Identity
-from consilience.engines.peers.keys import check_signature, sign
+from consilience.engines.peers.keys import Id, check_signature, sign
 from consilience.engines.peers.life import Life
 from consilience.engines.peers.messages import Entry, Said, Version, as_count
 from consilience.engines.peers.roster import Member
@@ -91,6 +91,11 @@ class Reception:
             offered, self._offered = self._offered, None
         return offered
 
+    def will_remove(self, id: Id) -> bool:
+        """Whether a roster was offered in which this member is no more."""
+        offered = self._offered
+        return offered is not None and offered.roster.member(id) is None
+
     def take(self, bundle: Bundle, agreed: Agreed, linked: set[int]) -> None:
         """Go on under another roster, with links to these."""
         self.bundle, self.agreed_on = bundle, agreed
@@ -113,11 +118,21 @@ class Reception:
 
     def offered(self, text: str, by: Member) -> None:
         """Somebody offers a roster; a newer one is taken when the round ends, an equal or older one is nothing new."""
+        self._offer(text, f"the roster that {by.name} offers")
+
+    def laid(self, bundle: Bundle) -> None:
+        """The same of one that lies in the home."""
+        self._offer(bundle.offer, "the bundle in the home")
+
+    def _offer(self, text: str, what: str) -> None:
         with self._news:
             held = self._offered or self.bundle
             if text == held.offer:
                 return
-            self._offered = newer(held, text, f"the roster that {by.name} offers")
+            self._offered = newer(held, text, what)
+            # Who offers it speaks under it from now on.
+            parts = max(self.agreed_on.most_parts, len(self._offered.roster.members))
+            self.agreed_on = self.agreed_on._replace(upcoming=self._offered.roster.epoch, most_parts=parts)
         self.wake()
 
     def greeted(self, by: Member, greeting: Greeting) -> None:

@@ -64,5 +64,13 @@ class Speech:
 def expected_of(agreed: Agreed, sender: str) -> Expected:
     """What is taken of a sender under what was agreed on."""
     return Expected(
-        agreed.study, agreed.epoch, sender, agreed.schema, agreed.form, (-1, -1), agreed.most_bytes, agreed.several
+        agreed.study,
+        agreed.epoch,
+        sender,
+        agreed.schema,
+        agreed.form,
+        (-1, -1),
+        agreed.most_bytes,
+        agreed.several,
+        agreed.upcoming,
     )

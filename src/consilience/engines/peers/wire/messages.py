@@ -65,7 +65,8 @@ class About(NamedTuple):
 
 
 class Expected(NamedTuple):
-    """What is taken from a neighbour now: whose, of which study, under this roster or the one before, newer than this.
+    """What is taken from a neighbour now: whose, of which study, under this roster or the one before or (where it has
+    been offered) after it, newer than this.
 
     The schema is that of a whole message, or of one owner's part where a message has those of several (`several`).
     """
@@ -78,6 +79,7 @@ class Expected(NamedTuple):
     newest: tuple[int, int] = (-1, -1)  # incarnation and round of what is held
     most_bytes: int = 1 << 30
     several: bool = False
+    upcoming: int = 0  # the epoch of the roster that comes next, where one has been offered
 
     def check(self, about: About) -> Schema:
         """The schema of exactly the body that may follow; a message that is not taken is refused."""
@@ -85,7 +87,7 @@ class Expected(NamedTuple):
             raise Refused("study", f"of study {about.study[:12]}, this one is {self.study[:12]}")
         if about.sender != self.sender:
             raise Refused("sender", f"by {about.sender[:12]}, this link is with {self.sender[:12]}")
-        if not self.epoch - 1 <= about.epoch <= self.epoch:
+        if not self.epoch - 1 <= about.epoch <= max(self.epoch, self.upcoming):
             raise Refused("epoch", f"under roster {about.epoch}, here it is {self.epoch}")
         if (about.incarnation, about.round) <= self.newest:
             raise Refused("older", f"of round {about.round}, that of round {self.newest[1]} is held")
