@@ -4,12 +4,12 @@
         [--tasks STAR-M,…] [--rules sites,…] [--seeds 3]
 
 `tune` plays, for every rule, the same number of trials for the same rounds (`CHOICES`, `TRIAL_ROUNDS`) with one seed,
-judged by held-out training images, and keeps the best; all stars take what was chosen on STAR-F, and `VARIANTS` what
-was chosen for another rule. `play` plays what was chosen with three seeds and judges it by the test set: one seed of
-everything, then the next. Runs are played one on each core, in processes of their own. What is finished is not played
-again and what was stopped is carried on (runs are in OUT). What they tell is gathered in TOLD/tuned.json and
-TOLD/played.json, from which `table` makes the table (`rules_table.py`), and which are all that another machine needs
-to go on.
+judged by held-out training images, then one beyond every end of the grid that the best lies at (`further`), and keeps
+the best; all stars take what was chosen on STAR-F, and `VARIANTS` what was chosen for another rule. `play` plays what
+was chosen with three seeds and judges it by the test set: one seed of everything, then the next. Runs are played one on
+each core, in processes of their own. What is finished is not played again, unless something else was chosen since, and
+what was stopped is carried on (runs are in OUT). What they tell is gathered in TOLD/tuned.json and TOLD/played.json,
+from which `table` makes the table (`rules_table.py`), and which are all that another machine needs to go on.
 All numbers are of what an agent predicts with: what it has pooled (q).
 """
 
@@ -20,6 +20,7 @@ import itertools
 import json
 import os
 import queue
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -107,6 +108,25 @@ def trials(rule: str) -> Iterator[dict[str, Any]]:
         yield dict(zip(names, values, strict=True))
 
 
+def further(rule: str, best: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """One step beyond every end of the grid that the best trial lies at, for every rule alike.
+
+    >>> [list(further("fedavg", {"learner.learning_rate": rate})) for rate in (0.1, 0.05)]
+    [[{'learner.learning_rate': 0.2}], []]
+    """
+    for name, values in CHOICES[rule]:
+        ordered = sorted(values)
+        ends = {ordered[0]: ordered[1], ordered[-1]: ordered[-2]}
+        if best[name] in ends:
+            yield {**best, name: float(f"{best[name] ** 2 / ends[best[name]]:.3g}")}
+
+
+def best_of(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """What was chosen in the best of some trials."""
+    best: dict[str, Any] = max(rows, key=lambda row: row["accuracy"] or 0.0)["chosen"]
+    return best
+
+
 def told_by(folder: Path, experiment: str, rule: str, settings: list[str]) -> dict[str, Any]:
     """Play a run, or what is left of it; its first arm at the end, and how it got there."""
     from consilience.experiments import load
@@ -137,6 +157,12 @@ class Kept:
     def find(self, **what: Any) -> list[dict[str, Any]]:
         """The rows of this task, rule, …"""
         return [row for row in self.rows if all(row[name] == value for name, value in what.items())]
+
+    def drop(self, **what: Any) -> bool:
+        """Forget the rows of this task, rule, …, if there are any, as soon as something is written down."""
+        before, gone = len(self.rows), self.find(**what)
+        self.rows = [row for row in self.rows if row not in gone]
+        return len(self.rows) < before
 
     def add(self, **row: Any) -> None:
         """One more, written down at once."""
@@ -205,19 +231,6 @@ def play_all(cases: list[Case], keep: Callable[[Case, dict[str, Any] | None], No
 def tune(options: argparse.Namespace) -> None:
     """Every trial of every rule, on held-out training images."""
     kept = Kept(options.told / "tuned.json")
-    cases = []
-    for name, rule in itertools.product(options.tasks, CHOICES):
-        task = TASKS[name]
-        if task.tuned_like is not None or rule not in options.rules:
-            continue
-        rounds = min(TRIAL_ROUNDS, task.rounds)
-        short = [f"record_every={rounds}", "record_also=[]", "told_over=1", "checkpoint_every=10"]
-        for number, chosen in enumerate(trials(rule)):
-            row = {"task": name, "rule": rule, "chosen": chosen}
-            settings = [*task.settings, f"validation={task.held_out}", *short, *settings_of(rule, chosen, rounds)]
-            if not kept.find(**row):
-                folder = options.out / "tuning" / name / rule / str(number)
-                cases.append(Case(row, folder, task.experiment, rule, settings))
 
     def keep(case: Case, told: dict[str, Any] | None) -> None:
         accuracy = None if told is None else told["end"]["pooled_accuracy"]
@@ -225,17 +238,41 @@ def tune(options: argparse.Namespace) -> None:
         words = "failed" if accuracy is None else f"{accuracy:.2%}"
         print(*case.row.values(), words, flush=True)
 
-    play_all(cases, keep)
+    for _ in ("the grid", "beyond it"):
+        cases = [
+            trial(options, name, rule, number, chosen)
+            for name, rule in itertools.product(options.tasks, CHOICES)
+            if TASKS[name].tuned_like is None and rule in options.rules
+            for number, chosen in enumerate(all_trials(kept, name, rule))
+        ]
+        play_all([case for case in cases if not kept.find(**case.row)], keep)
+
+
+def all_trials(tuned: Kept, name: str, rule: str) -> list[dict[str, Any]]:
+    """The trials of the grid, and those beyond its ends, which are known when the grid has been played."""
+    first = list(trials(rule))
+    played = [row for row in tuned.find(task=name, rule=rule) if row["chosen"] in first]
+    return first if len(played) < len(first) else [*first, *further(rule, best_of(played))]
+
+
+def trial(options: argparse.Namespace, name: str, rule: str, number: int, chosen: dict[str, Any]) -> Case:
+    """One trial of a rule on a task."""
+    task = TASKS[name]
+    rounds = min(TRIAL_ROUNDS, task.rounds)
+    short = [f"record_every={rounds}", "record_also=[]", "told_over=1", "checkpoint_every=10"]
+    settings = [*task.settings, f"validation={task.held_out}", *short, *settings_of(rule, chosen, rounds)]
+    folder = options.out / "tuning" / name / rule / str(number)
+    return Case({"task": name, "rule": rule, "chosen": chosen}, folder, task.experiment, rule, settings)
 
 
 def chosen_for(tuned: Kept, name: str, rule: str) -> dict[str, Any]:
     """The best of a rule's trials on a task, or of the task or rule that it takes its settings from."""
     rule = VARIANTS[rule].like if rule in VARIANTS else rule
-    rows = tuned.find(task=TASKS[name].tuned_like or name, rule=rule)
-    if len(rows) < len(list(trials(rule))):
+    name = TASKS[name].tuned_like or name
+    rows = [row for each in all_trials(tuned, name, rule) for row in tuned.find(task=name, rule=rule, chosen=each)]
+    if len(rows) < len(all_trials(tuned, name, rule)):
         raise SystemExit(f"{rule} has not been tuned on {name}; type: python benchmarks/rules.py tune")
-    best: dict[str, Any] = max(rows, key=lambda row: row["accuracy"] or 0.0)["chosen"]
-    return best
+    return best_of(rows)
 
 
 def play(options: argparse.Namespace) -> None:
@@ -244,10 +281,12 @@ def play(options: argparse.Namespace) -> None:
     cases = []
     for seed, name, rule in itertools.product(range(options.seeds), options.tasks, options.rules):
         task, row = TASKS[name], {"task": name, "rule": rule, "seed": seed}
-        if not kept.find(**row):
-            chosen = chosen_for(tuned, name, rule)
+        chosen = chosen_for(tuned, name, rule)
+        if not kept.find(**row, chosen=chosen):
             settings = [*task.settings, f"seed={seed}", *settings_of(rule, chosen, task.rounds)]
             folder = options.out / "played" / name / rule / str(seed)
+            if kept.drop(**row):  # something else was chosen then
+                shutil.rmtree(folder, ignore_errors=True)
             played = VARIANTS[rule].rule if rule in VARIANTS else rule
             cases.append(Case({**row, "chosen": chosen}, folder, task.experiment, played, settings))
 
