@@ -12,6 +12,7 @@ from consilience.engines.peers import identity
 from consilience.engines.peers.bundle import Bundle
 from consilience.engines.peers.steward import Stewardship
 from consilience.engines.peers.transport.ports import free_port
+from consilience.errors import InputError
 from consilience.experiments.learn import arms
 from consilience.learning.home import join, take
 from consilience.learning.peer import Peer
@@ -60,6 +61,8 @@ def test_who_joins_is_counted_and_who_is_removed_is_not(tmp_path, monkeypatch, r
     newer.write(tmp_path / "newer.bundle")
     join(tmp_path / "hill", tmp_path / "newer.bundle", files["hill"])
     living["hill"] = Living(tmp_path / "hill")
+    with pytest.raises(InputError, match="west was removed in epoch 2"):
+        take(tmp_path / "west", tmp_path / "newer.bundle")
     assert take(tmp_path / "south", tmp_path / "newer.bundle").roster == newer.roster  # one is enough, while it runs
     for one in living.values():
         one.thread.join(90)

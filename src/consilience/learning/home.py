@@ -24,6 +24,8 @@ from consilience.runs.provenance import provenance
 
 if TYPE_CHECKING:
     from consilience.engines.peers.bundle import Bundle
+    from consilience.engines.peers.identity import Identity
+    from consilience.engines.peers.roster import Member
 
 BUNDLE, RUN, HEALTH, DATA, LOG = "study.bundle", "run", "health.json", "data.npz", "log.jsonl"
 OTHER_DATA = "is not what was learnt from so far; give it as it was, or take a new home"
@@ -39,11 +41,7 @@ def join(home: Path, bundle_file: Path, data: Path) -> int:
 
     own = identity.load(home)
     bundle = Bundle.read(bundle_file)
-    member = bundle.roster.member(own.id)
-    if member is None:
-        gone = bundle.roster.tombstone(own.id)
-        said = f"was removed in epoch {gone.epoch}" if gone else "is not in its roster; send the steward your card"
-        raise InputError(f"bundle '{printable(str(bundle_file))}': {own.name} {said}")
+    member = _member(own, bundle, bundle_file)
     known = Bundle.read(home / BUNDLE) if (home / BUNDLE).exists() else None
     if known is not None and known.study.hash != bundle.study.hash:
         raise InputError(f"home: '{printable(str(home))}' has joined another study; take a home for each")
@@ -72,11 +70,22 @@ def join(home: Path, bundle_file: Path, data: Path) -> int:
     return rows
 
 
+def _member(own: Identity, bundle: Bundle, file: Path) -> Member:
+    """What a bundle says of this peer; one that has no place for it is refused."""
+    member = bundle.roster.member(own.id)
+    if member is None:
+        gone = bundle.roster.tombstone(own.id)
+        said = f"was removed in epoch {gone.epoch}" if gone else "is not in its roster; send the steward your card"
+        raise InputError(f"bundle '{printable(str(file))}': {own.name} {said}")
+    return member
+
+
 def take(home: Path, bundle_file: Path) -> Bundle:
     """Lay a newer bundle of the study that was joined into a home, also of a peer that runs: it goes on under it.
 
     Gives the bundle that is there then, which may be newer still.
     """
+    from consilience.engines.peers import identity
     from consilience.engines.peers.bundle import Bundle, newer
 
     held, given = bundle_in(home), Bundle.read(bundle_file)
@@ -84,6 +93,7 @@ def take(home: Path, bundle_file: Path) -> Bundle:
         raise InputError(f"home: '{printable(str(home))}' has joined another study; take a home for each")
     if given.roster.epoch <= held.roster.epoch:
         return held
+    _member(identity.load(home), given, bundle_file)
     laid = newer(held, given.offer, f"bundle '{printable(str(bundle_file))}'")
     laid.write(home / BUNDLE)
     return laid
