@@ -20,10 +20,9 @@ import itertools
 import json
 import os
 import queue
-import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -62,8 +61,10 @@ TASKS = {
 LEFT = 0.05  # of a step's size at the end of a run, whatever its length: everybody's steps shrink alike
 # Four trials for everybody: four step sizes, or two and two values of what else matters most to the rule.
 STEPS, FOUR_STEPS = ("learner.learning_rate", (0.02, 0.05)), ("learner.learning_rate", (0.01, 0.02, 0.05, 0.1))
+SLOW = ("learner.curvature_decay", (0.9998, 0.99998))  # how slowly what an agent is given to say follows its data
 CHOICES: dict[str, tuple[tuple[str, tuple[Any, ...]], ...]] = {
-    "sites": (STEPS, ("learner.temperature", (0.01, 0.1))),
+    "sites": (STEPS, SLOW),
+    "sites-newton": (STEPS, ("learner.temperature", (0.001, 0.01))),
     "fedavg": (FOUR_STEPS,),
     "paper": (("learner.learning_rate", (0.001, 0.002)), ("learner.kl_weight", (0.1, 1.0))),
     "natural": (STEPS, ("learner.prior_sd", (0.05, 0.2))),
@@ -77,24 +78,43 @@ CHOICES: dict[str, tuple[tuple[str, tuple[Any, ...]], ...]] = {
 
 
 class Variant(NamedTuple):
-    """What is not tuned: a rule that takes what was chosen for another one, with settings of its own."""
+    """A rule with settings of its own, tuned for itself or like another one, for all tasks or some."""
 
     rule: str
     like: str
     settings: tuple[str, ...] = ()
+    tasks: tuple[str, ...] = ()
 
 
+# The natural gradient with the cavity as its prior (docs/rules.md, "Calibrated"), damped by 1/N. On stars, where nobody
+# has what most others have, it diverged.
+NEWTON = ("mean=newton", "curvature=0.01", "curvature_decay=0.99", "floor=0.001")
 VARIANTS = {
+    "sites-newton": Variant(
+        "sites", "sites-newton", (*(f"learner.{each}" for each in NEWTON), "consensus.damping=0.1"), ("SKEW-F",)
+    ),
     "sites-2-passes": Variant("sites", "sites", ("consensus.passes=2",)),  # as FedAvg's round: to the hub and back
     "alone": Variant("alone", "paper"),  # whose learner is theirs
 }
-RULES = (*CHOICES, *VARIANTS)
+RULES = tuple(dict.fromkeys((*CHOICES, *VARIANTS)))
 QUICK = ("learner.estimator=weights",)  # for the paper's learner: half the time of drawing outputs
+
+
+def variant_of(rule: str) -> Variant:
+    """A rule as it is played."""
+    return VARIANTS.get(rule, Variant(rule, rule))
+
+
+def cases_of(rules: Iterable[str], tasks: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Every task with every rule that is played on it."""
+    for name, rule in itertools.product(tasks, rules):
+        if name in (variant_of(rule).tasks or TASKS):
+            yield name, rule
 
 
 def settings_of(rule: str, chosen: Mapping[str, Any], rounds: int) -> list[str]:
     """Of a run by a rule: its constants, steps that shrink, the estimator that all of the paper's kind share."""
-    variant = VARIANTS.get(rule, Variant(rule, rule))
+    variant = variant_of(rule)
     quick = QUICK if variant.like in ("paper", "central") else ()
     decay = f"learner.decay={LEFT ** (1 / rounds):.4f}"
     constants = [f"{name}={value}" for name, value in chosen.items()]
@@ -113,12 +133,21 @@ def further(rule: str, best: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
     >>> [list(further("fedavg", {"learner.learning_rate": rate})) for rate in (0.1, 0.05)]
     [[{'learner.learning_rate': 0.2}], []]
+    >>> list(further("sites", {"learner.learning_rate": 0.03, "learner.curvature_decay": 0.99998}))
+    [{'learner.learning_rate': 0.03, 'learner.curvature_decay': 0.999998}]
     """
     for name, values in CHOICES[rule]:
         ordered = sorted(values)
         ends = {ordered[0]: ordered[1], ordered[-1]: ordered[-2]}
         if best[name] in ends:
-            yield {**best, name: float(f"{best[name] ** 2 / ends[best[name]]:.3g}")}
+            yield {**best, name: beyond(name, best[name], ends[best[name]])}
+
+
+def beyond(name: str, end: float, before: float) -> float:
+    """As much again as from the last value but one to the last; of a decay, in its distance from 1."""
+    if name.endswith("curvature_decay"):
+        return 1 - float(f"{(1 - end) ** 2 / (1 - before):.3g}")
+    return float(f"{end**2 / before:.3g}")
 
 
 def best_of(rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -158,11 +187,10 @@ class Kept:
         """The rows of this task, rule, …"""
         return [row for row in self.rows if all(row[name] == value for name, value in what.items())]
 
-    def drop(self, **what: Any) -> bool:
+    def drop(self, **what: Any) -> None:
         """Forget the rows of this task, rule, …, if there are any, as soon as something is written down."""
-        before, gone = len(self.rows), self.find(**what)
+        gone = self.find(**what)
         self.rows = [row for row in self.rows if row not in gone]
-        return len(self.rows) < before
 
     def add(self, **row: Any) -> None:
         """One more, written down at once."""
@@ -240,10 +268,10 @@ def tune(options: argparse.Namespace) -> None:
 
     for _ in ("the grid", "beyond it"):
         cases = [
-            trial(options, name, rule, number, chosen)
-            for name, rule in itertools.product(options.tasks, CHOICES)
+            trial(options, name, rule, chosen)
+            for name, rule in cases_of(CHOICES, options.tasks)
             if TASKS[name].tuned_like is None and rule in options.rules
-            for number, chosen in enumerate(all_trials(kept, name, rule))
+            for chosen in all_trials(kept, name, rule)
         ]
         play_all([case for case in cases if not kept.find(**case.row)], keep)
 
@@ -255,19 +283,26 @@ def all_trials(tuned: Kept, name: str, rule: str) -> list[dict[str, Any]]:
     return first if len(played) < len(first) else [*first, *further(rule, best_of(played))]
 
 
-def trial(options: argparse.Namespace, name: str, rule: str, number: int, chosen: dict[str, Any]) -> Case:
+def trial(options: argparse.Namespace, name: str, rule: str, chosen: dict[str, Any]) -> Case:
     """One trial of a rule on a task."""
     task = TASKS[name]
     rounds = min(TRIAL_ROUNDS, task.rounds)
     short = [f"record_every={rounds}", "record_also=[]", "told_over=1", "checkpoint_every=10"]
     settings = [*task.settings, f"validation={task.held_out}", *short, *settings_of(rule, chosen, rounds)]
-    folder = options.out / "tuning" / name / rule / str(number)
-    return Case({"task": name, "rule": rule, "chosen": chosen}, folder, task.experiment, rule, settings)
+    folder = options.out / "tuning" / name / rule / words_of(chosen)
+    return Case(
+        {"task": name, "rule": rule, "chosen": chosen}, folder, task.experiment, variant_of(rule).rule, settings
+    )
+
+
+def words_of(chosen: Mapping[str, Any]) -> str:
+    """What was chosen, as part of a folder's name: a run is only carried on with the constants that it began with."""
+    return "_".join(map(str, chosen.values()))
 
 
 def chosen_for(tuned: Kept, name: str, rule: str) -> dict[str, Any]:
     """The best of a rule's trials on a task, or of the task or rule that it takes its settings from."""
-    rule = VARIANTS[rule].like if rule in VARIANTS else rule
+    rule = variant_of(rule).like
     name = TASKS[name].tuned_like or name
     rows = [row for each in all_trials(tuned, name, rule) for row in tuned.find(task=name, rule=rule, chosen=each)]
     if len(rows) < len(all_trials(tuned, name, rule)):
@@ -279,16 +314,14 @@ def play(options: argparse.Namespace) -> None:
     """What was chosen, with several seeds, on the test set."""
     tuned, kept = Kept(options.told / "tuned.json"), Kept(options.told / "played.json")
     cases = []
-    for seed, name, rule in itertools.product(range(options.seeds), options.tasks, options.rules):
+    for seed, (name, rule) in itertools.product(range(options.seeds), list(cases_of(options.rules, options.tasks))):
         task, row = TASKS[name], {"task": name, "rule": rule, "seed": seed}
         chosen = chosen_for(tuned, name, rule)
         if not kept.find(**row, chosen=chosen):
             settings = [*task.settings, f"seed={seed}", *settings_of(rule, chosen, task.rounds)]
-            folder = options.out / "played" / name / rule / str(seed)
-            if kept.drop(**row):  # something else was chosen then
-                shutil.rmtree(folder, ignore_errors=True)
-            played = VARIANTS[rule].rule if rule in VARIANTS else rule
-            cases.append(Case({**row, "chosen": chosen}, folder, task.experiment, played, settings))
+            folder = options.out / "played" / name / rule / f"{seed}_{words_of(chosen)}"
+            kept.drop(**row)  # something else was chosen then
+            cases.append(Case({**row, "chosen": chosen}, folder, task.experiment, variant_of(rule).rule, settings))
 
     def keep(case: Case, told: dict[str, Any] | None) -> None:
         if told is None:

@@ -94,6 +94,7 @@ def _with_error(row: dict[str, Any], column: str, form: str) -> str:
 STYLES = {  # who counts data once is blue, who pools by trust is orange, points are dashed
     "sites": ("#0072B2", "-"),
     "sites-2-passes": ("#003F66", "-"),
+    "sites-newton": ("#00A0DC", "-."),
     "tracking": ("#56B4E9", "-"),
     "natural": ("#E69F00", "-"),
     "paper": ("#D55E00", "-"),
