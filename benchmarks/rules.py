@@ -64,6 +64,7 @@ STEPS, FOUR_STEPS = ("learner.learning_rate", (0.02, 0.05)), ("learner.learning_
 SLOW = ("learner.curvature_decay", (0.9998, 0.99998))  # how slowly what an agent is given to say follows its data
 CHOICES: dict[str, tuple[tuple[str, tuple[Any, ...]], ...]] = {
     "sites": (STEPS, SLOW),
+    "sites-2-passes": (STEPS, SLOW),
     "sites-newton": (STEPS, ("learner.temperature", (0.001, 0.01))),
     "fedavg": (FOUR_STEPS,),
     "paper": (("learner.learning_rate", (0.001, 0.002)), ("learner.kl_weight", (0.1, 1.0))),
@@ -93,7 +94,9 @@ VARIANTS = {
     "sites-newton": Variant(
         "sites", "sites-newton", (*(f"learner.{each}" for each in NEWTON), "consensus.damping=0.1"), ("SKEW-F",)
     ),
-    "sites-2-passes": Variant("sites", "sites", ("consensus.passes=2",)),  # as FedAvg's round: to the hub and back
+    "sites-2-passes": Variant(
+        "sites", "sites-2-passes", ("consensus.passes=2",)
+    ),  # as FedAvg's round: to the hub and back
     "alone": Variant("alone", "paper"),  # whose learner is theirs
 }
 RULES = tuple(dict.fromkeys((*CHOICES, *VARIANTS)))
