@@ -3,9 +3,10 @@
     python benchmarks/rules.py tune|play|table [--json] [--out runs/rules] [--told results/rules]
         [--tasks STAR-M,…] [--rules sites,…] [--seeds 3]
 
-`tune` plays, for every rule, the same number of trials for the same rounds (`CHOICES`, `TRIAL_ROUNDS`) with one seed,
-judged by held-out training images, then one beyond every end of the grid that the best lies at (`further`), and keeps
-the best; all stars take what was chosen on STAR-F, and `VARIANTS` what was chosen for another rule. `play` plays what
+`tune` plays, for every rule, the same number of trials (`CHOICES`) with one seed, as long as what they choose for
+(trials of 20 rounds chose what is quick at first), judged by held-out training images, then one beyond every end of the
+grid that the best lies at (`further`), and keeps the best; all stars take what was chosen on STAR-F, and `VARIANTS` may
+take what was chosen for another rule. `play` plays what
 was chosen with three seeds and judges it by the test set: one seed of everything, then the next. Runs are played one on
 each core, in processes of their own. What is finished is not played again, unless something else was chosen since, and
 what was stopped is carried on (runs are in OUT). What they tell is gathered in TOLD/tuned.json and TOLD/played.json,
@@ -30,7 +31,7 @@ from typing import Any, NamedTuple
 from consilience.files.strict_json import strict_json
 from consilience.files.whole import write_atomically
 
-HELD_OUT, TRIAL_ROUNDS = 10_000, 20
+HELD_OUT = 10_000
 SEEDS = 3
 
 
@@ -188,7 +189,7 @@ class Kept:
 
     def find(self, **what: Any) -> list[dict[str, Any]]:
         """The rows of this task, rule, …"""
-        return [row for row in self.rows if all(row[name] == value for name, value in what.items())]
+        return [row for row in self.rows if all(row.get(name) == value for name, value in what.items())]
 
     def drop(self, **what: Any) -> None:
         """Forget the rows of this task, rule, …, if there are any, as soon as something is written down."""
@@ -282,19 +283,23 @@ def tune(options: argparse.Namespace) -> None:
 def all_trials(tuned: Kept, name: str, rule: str) -> list[dict[str, Any]]:
     """The trials of the grid, and those beyond its ends, which are known when the grid has been played."""
     first = list(trials(rule))
-    played = [row for row in tuned.find(task=name, rule=rule) if row["chosen"] in first]
+    played = [row for row in tuned.find(task=name, rule=rule, rounds=TASKS[name].rounds) if row["chosen"] in first]
     return first if len(played) < len(first) else [*first, *further(rule, best_of(played))]
 
 
 def trial(options: argparse.Namespace, name: str, rule: str, chosen: dict[str, Any]) -> Case:
     """One trial of a rule on a task."""
     task = TASKS[name]
-    rounds = min(TRIAL_ROUNDS, task.rounds)
+    rounds = task.rounds
     short = [f"record_every={rounds}", "record_also=[]", "told_over=1", "checkpoint_every=10"]
     settings = [*task.settings, f"validation={task.held_out}", *short, *settings_of(rule, chosen, rounds)]
     folder = options.out / "tuning" / name / rule / words_of(chosen)
     return Case(
-        {"task": name, "rule": rule, "chosen": chosen}, folder, task.experiment, variant_of(rule).rule, settings
+        {"task": name, "rule": rule, "rounds": rounds, "chosen": chosen},
+        folder,
+        task.experiment,
+        variant_of(rule).rule,
+        settings,
     )
 
 
@@ -307,8 +312,9 @@ def chosen_for(tuned: Kept, name: str, rule: str) -> dict[str, Any]:
     """The best of a rule's trials on a task, or of the task or rule that it takes its settings from."""
     rule = variant_of(rule).like
     name = TASKS[name].tuned_like or name
-    rows = [row for each in all_trials(tuned, name, rule) for row in tuned.find(task=name, rule=rule, chosen=each)]
-    if len(rows) < len(all_trials(tuned, name, rule)):
+    wanted, rounds = all_trials(tuned, name, rule), TASKS[name].rounds
+    rows = [row for each in wanted for row in tuned.find(task=name, rule=rule, rounds=rounds, chosen=each)]
+    if len(rows) < len(wanted):
         raise SystemExit(f"{rule} has not been tuned on {name}; type: python benchmarks/rules.py tune")
     return best_of(rows)
 

@@ -47,8 +47,8 @@ from consilience.engines.peers.wire import (
     about,
     chunks,
     decoded,
-    encoded,
     frame,
+    laid_out,
     parsed,
 )
 from consilience.engines.peers.wire.frames import LONGEST_PAYLOAD
@@ -166,8 +166,8 @@ class Sending:
 
     def begin(self, number: int) -> None:
         """Send the belief of this round."""
-        body = encoded(self.belief, self.expected.schema, self.expected.form)
-        for content in chunks(about(self.expected, 1, number, body), body):
+        body = laid_out(self.belief, self.expected.schema, self.expected.form)
+        for content in chunks(about(self.expected, 1, number, *body), *body):
             self.frames.put(content)
 
     def opened(self) -> None:
@@ -193,8 +193,8 @@ class Repeating(Sending):
 
     def __init__(self, expected: Expected, weights: int) -> None:
         super().__init__(expected, weights)
-        body = encoded(self.belief, expected.schema)
-        self._ready = list(chunks(about(expected, 1, 1, body), body))
+        body = laid_out(self.belief, expected.schema)
+        self._ready = list(chunks(about(expected, 1, 1, *body), *body))
 
     def begin(self, number: int) -> None:
         """Send it once more."""

@@ -78,7 +78,7 @@ def message(drawn: Any, desk: Reception) -> bytes:
     for _ in range(drawn.ConsumeIntInRange(0, 3)):
         at = drawn.ConsumeIntInRange(0, len(body) - 8)
         body[at : at + 8] = drawn.ConsumeBytes(8).ljust(8, b"\0")
-    honest = about(expected, 1, drawn.ConsumeIntInRange(0, 120), bytes(body), entries)
+    honest = about(expected, 1, drawn.ConsumeIntInRange(0, 120), bytes(body), entries=entries)
     said = sealed(honest, body).header()
     if drawn.ConsumeBool():
         said |= changed(drawn, list(About._fields))

@@ -335,7 +335,7 @@ def test_a_message_of_several_sites_holds_exactly_those():
     entries = tuple(Entry(owner, number, "s" * 96) for number, owner in enumerate(owners))
     schema = expected.schema.of_each(owners)
     body = encoded({f"{owner}/{key}": array for owner in owners for key, array in site.items()}, schema)
-    said = about(expected, 1, 5, body, entries)
+    said = about(expected, 1, 5, body, entries=entries)
     [(heard, found)] = whole(chunks(said, body), lambda heard: expected.check(heard).bytes)
     assert heard == said
     arrays = by_owner(decoded(found, expected.check(heard), Bounds(0, 1e8)))

@@ -1,7 +1,7 @@
 """The bytes between peers: frames, and messages made of them. No sockets, no clock, and nothing is believed unseen."""
 
 from consilience.engines.peers.wire.assembling import Assembler, chunks
-from consilience.engines.peers.wire.bodies import Bounds, decoded, encoded
+from consilience.engines.peers.wire.bodies import Bounds, decoded, encoded, laid_out
 from consilience.engines.peers.wire.frames import LONGEST_FRAME, Kind, Refused, frame, parsed
 from consilience.engines.peers.wire.half import halved, restored
 from consilience.engines.peers.wire.messages import About, Entry, Expected, about, sealed
@@ -25,6 +25,7 @@ __all__ = [
     "encoded",
     "frame",
     "halved",
+    "laid_out",
     "parsed",
     "restored",
     "sealed",

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from consilience.engines.peers.wire.checksum import Checksum
-from consilience.engines.peers.wire.frames import LONGEST_PAYLOAD, Buffer, Kind, Refused, canonical, frame
+from consilience.engines.peers.wire.frames import LONGEST_PAYLOAD, Buffer, Kind, Pieces, Refused, canonical, frame
 from consilience.engines.peers.wire.messages import About
 
 
@@ -17,12 +17,31 @@ def _further(about: About, at: int) -> dict[str, Any]:
     return {"checksum": about.checksum, "at": at}
 
 
-def chunks(about: About, body: Buffer) -> Iterator[bytes]:
+def chunks(about: About, *body: Buffer) -> Iterator[bytes]:
     """The frames of a message: the first says what it is about, the others where they go on."""
-    whole = memoryview(body)
-    yield frame(Kind.BELIEF, about.header(), whole[:LONGEST_PAYLOAD])
-    for at in range(LONGEST_PAYLOAD, len(whole), LONGEST_PAYLOAD):
-        yield frame(Kind.BELIEF, _further(about, at), whole[at : at + LONGEST_PAYLOAD])
+    for number, payload in enumerate(_cut(body, LONGEST_PAYLOAD)):
+        header = _further(about, number * LONGEST_PAYLOAD) if number else about.header()
+        yield frame(Kind.BELIEF, header, *payload)
+
+
+def _cut(body: Pieces, length: int) -> Iterator[Pieces]:
+    """The same bytes in payloads of one length, but for the last; each from as many pieces as it spans.
+
+    >>> [[bytes(piece) for piece in payload] for payload in _cut([b"abc", b"", b"de"], 2)]
+    [[b'ab'], [b'c', b'd'], [b'e']]
+    """
+    payload: list[memoryview] = []
+    room = length
+    for piece in body:
+        left = memoryview(piece)
+        while len(left):
+            payload.append(left[:room])
+            left, room = left[room:], room - len(payload[-1])
+            if not room:
+                yield payload
+                payload, room = [], length
+    if payload:
+        yield payload
 
 
 class Assembler:

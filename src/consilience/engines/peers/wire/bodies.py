@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from consilience.engines.peers.wire.frames import Buffer, Refused
+from consilience.engines.peers.wire.frames import Buffer, Pieces, Refused
 from consilience.engines.peers.wire.half import halved, on_wire, restored
 from consilience.engines.peers.wire.schema import Leaf, Schema
 
@@ -37,6 +37,14 @@ def encoded(arrays: Mapping[str, Any], schema: Schema, form: str = "exact") -> b
     >>> decoded(body, Schema.of(belief), Bounds(1e-3, 1e6))["precision"]
     array([4., 4., 4.], dtype=float32)
     """
+    return b"".join(laid_out(arrays, schema, form))
+
+
+def laid_out(arrays: Mapping[str, Any], schema: Schema, form: str = "exact") -> Pieces:
+    """The same body where it lies: the schema's own bytes and those of every array, none copied that need not be.
+
+    Until they have been sent, nobody may write to these arrays.
+    """
     if set(arrays) != {leaf.name for leaf in schema.leaves}:
         raise ValueError(f"a message of {sorted(leaf.name for leaf in schema.leaves)} was given {sorted(arrays)}")
     values = {leaf.name: _as_described(arrays[leaf.name], leaf) for leaf in schema.leaves}
@@ -44,7 +52,7 @@ def encoded(arrays: Mapping[str, Any], schema: Schema, form: str = "exact") -> b
     if form == "half":
         values = halved(values)
     parts = (np.ascontiguousarray(values[leaf.name], leaf.stored).reshape(-1).view(np.uint8) for leaf in sent.placed)
-    return b"".join((sent.header, *(part.data for part in parts)))
+    return (sent.header, *(part.data for part in parts))
 
 
 def decoded(body: Buffer, schema: Schema, bounds: Bounds, form: str = "exact") -> dict[str, np.ndarray]:

@@ -7,13 +7,14 @@ written again. Every length is checked before anything is made of what it announ
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import Any, TypeAlias
 
 from consilience.errors import brief
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
+Pieces: TypeAlias = Sequence[Buffer]  # bytes as they lie, one after the other: they are copied once, into frames
 
 LONGEST_HEADER = 64 << 10
 LONGEST_PAYLOAD = 1 << 20
@@ -62,16 +63,16 @@ class Refused(Exception):
         self.reason = reason
 
 
-def frame(kind: Kind, header: Mapping[str, Any], payload: Buffer = b"") -> bytes:
-    """A frame of this header and payload.
+def frame(kind: Kind, header: Mapping[str, Any], *payload: Buffer) -> bytes:
+    """A frame of this header and payload, in as many pieces as it is.
 
     >>> frame(Kind.RECEIPT, {"round": 7})
     b'\\x03\\x00\\x00\\x00\\x0b{"round":7}'
     """
-    text = canonical(header)
-    if len(text) > LONGEST_HEADER or len(payload) > LONGEST_PAYLOAD:
-        raise ValueError(f"a frame of {len(text)} + {len(payload)} bytes is longer than may be sent")
-    return b"".join((bytes((kind,)), len(text).to_bytes(4, "big"), text, payload))
+    text, length = canonical(header), sum(map(len, payload))
+    if len(text) > LONGEST_HEADER or length > LONGEST_PAYLOAD:
+        raise ValueError(f"a frame of {len(text)} + {length} bytes is longer than may be sent")
+    return b"".join((bytes((kind,)), len(text).to_bytes(4, "big"), text, *payload))
 
 
 def parsed(content: Buffer) -> tuple[Kind, dict[str, Any], memoryview]:

@@ -106,18 +106,19 @@ class Expected(NamedTuple):
         return schema
 
 
-def about(expected: Expected, incarnation: int, round: int, body: Buffer, entries: tuple[Entry, ...] = ()) -> About:
+def about(expected: Expected, incarnation: int, round: int, *body: Buffer, entries: tuple[Entry, ...] = ()) -> About:
     """What a body says of itself, sent to somebody who expects this."""
     schema = expected.schema.of_each([entry.owner for entry in entries]) if expected.several else expected.schema
     arrays = on_wire(schema, expected.form).hash
     names = (expected.study, expected.epoch, expected.sender, incarnation, round, arrays)
-    return sealed(About(*names, len(body), "", expected.form, entries), body)
+    return sealed(About(*names, sum(map(len, body)), "", expected.form, entries), *body)
 
 
-def sealed(said: About, body: Buffer) -> About:
+def sealed(said: About, *body: Buffer) -> About:
     """The same with the checksum of all of it and the body."""
     whole = said.begun()
-    whole.update(body)
+    for piece in body:
+        whole.update(piece)
     return said._replace(checksum=whole.hexdigest())
 
 
