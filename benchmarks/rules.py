@@ -3,14 +3,15 @@
     python benchmarks/rules.py tune|play|table [--json] [--out runs/rules] [--told results/rules]
         [--tasks STAR-M,…] [--rules sites,…] [--seeds 3]
 
-`tune` plays, for every rule, the same number of trials (`CHOICES`) with one seed, as long as what they choose for
-(trials of 20 rounds chose what is quick at first), judged by held-out training images, then one beyond every end of the
-grid that the best lies at (`further`), and keeps the best; all stars take what was chosen on STAR-F, and `VARIANTS` may
-take what was chosen for another rule. `play` plays what
-was chosen with three seeds and judges it by the test set: one seed of everything, then the next. Runs are played one on
-each core, in processes of their own. What is finished is not played again, unless something else was chosen since, and
-what was stopped is carried on (runs are in OUT). What they tell is gathered in TOLD/tuned.json and TOLD/played.json,
-from which `table` makes the table (`rules_table.py`), and which are all that another machine needs to go on.
+`tune` plays, for every rule, the same number of trials (`CHOICES`) with one seed, judged by held-out training images:
+a grid of four for `GRID_ROUNDS`, the `FINALISTS` best of them for as long as what they choose for (short trials alone
+chose what is quick at first), then as long one beyond every end of the grid that the best lies at (`further`), and
+keeps the best of the long ones; all stars take what was chosen on STAR-F, and `VARIANTS` may take what was chosen for
+another rule. `play` plays what was chosen with three seeds and judges it by the test set: one seed of everything, then
+the next. Runs are played one on each core, in processes of their own. What is finished is not played again, unless
+something else was chosen since, and what was stopped is carried on (runs are in OUT). What they tell is gathered in
+TOLD/tuned.json and TOLD/played.json, from which `table` makes the table (`rules_table.py`), and which are all that
+another machine needs to go on.
 All numbers are of what an agent predicts with: what it has pooled (q).
 """
 
@@ -32,6 +33,8 @@ from consilience.files.strict_json import strict_json
 from consilience.files.whole import write_atomically
 
 HELD_OUT = 10_000
+GRID_ROUNDS = 20
+FINALISTS = 2
 SEEDS = 3
 
 
@@ -95,9 +98,8 @@ VARIANTS = {
     "sites-newton": Variant(
         "sites", "sites-newton", (*(f"learner.{each}" for each in NEWTON), "consensus.damping=0.1"), ("SKEW-F",)
     ),
-    "sites-2-passes": Variant(
-        "sites", "sites-2-passes", ("consensus.passes=2",)
-    ),  # as FedAvg's round: to the hub and back
+    # As FedAvg's round, to the hub and back; where everybody hears everybody, a second pass says nothing new.
+    "sites-2-passes": Variant("sites", "sites-2-passes", ("consensus.passes=2",), ("STAR-M", "STAR-F", "AMB-F")),
     "alone": Variant("alone", "paper"),  # whose learner is theirs
 }
 RULES = tuple(dict.fromkeys((*CHOICES, *VARIANTS)))
@@ -156,8 +158,13 @@ def beyond(name: str, end: float, before: float) -> float:
 
 def best_of(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """What was chosen in the best of some trials."""
-    best: dict[str, Any] = max(rows, key=lambda row: row["accuracy"] or 0.0)["chosen"]
+    best: dict[str, Any] = max(rows, key=accuracy_of)["chosen"]
     return best
+
+
+def accuracy_of(row: dict[str, Any]) -> float:
+    """Of a trial; nothing is worse than one that failed."""
+    return row["accuracy"] or 0.0
 
 
 def told_by(folder: Path, experiment: str, rule: str, settings: list[str]) -> dict[str, Any]:
@@ -270,30 +277,39 @@ def tune(options: argparse.Namespace) -> None:
         words = "failed" if accuracy is None else f"{accuracy:.2%}"
         print(*case.row.values(), words, flush=True)
 
-    for _ in ("the grid", "beyond it"):
+    for _ in ("the grid", "its best for longer", "beyond it"):
         cases = [
-            trial(options, name, rule, chosen)
+            trial(options, name, rule, rounds, chosen)
             for name, rule in cases_of(CHOICES, options.tasks)
             if TASKS[name].tuned_like is None and rule in options.rules
-            for chosen in all_trials(kept, name, rule)
+            for rounds, chosen in all_trials(kept, name, rule)
         ]
         play_all([case for case in cases if not kept.find(**case.row)], keep)
 
 
-def all_trials(tuned: Kept, name: str, rule: str) -> list[dict[str, Any]]:
-    """The trials of the grid, and those beyond its ends, which are known when the grid has been played."""
-    first = list(trials(rule))
-    played = [row for row in tuned.find(task=name, rule=rule, rounds=TASKS[name].rounds) if row["chosen"] in first]
-    return first if len(played) < len(first) else [*first, *further(rule, best_of(played))]
+def all_trials(tuned: Kept, name: str, rule: str) -> list[tuple[int, dict[str, Any]]]:
+    """What to try for how many rounds, as far as it is known: what comes next follows from what has been played."""
+
+    def played(wanted: list[tuple[int, dict[str, Any]]]) -> list[dict[str, Any]]:
+        found = [tuned.find(task=name, rule=rule, rounds=rounds, chosen=chosen) for rounds, chosen in wanted]
+        return [rows[0] for rows in found if rows]
+
+    rounds = TASKS[name].rounds
+    grid = [(GRID_ROUNDS, chosen) for chosen in trials(rule)]
+    if len(told := played(grid)) < len(grid):
+        return grid
+    finals = [(rounds, row["chosen"]) for row in sorted(told, key=accuracy_of, reverse=True)[:FINALISTS]]
+    if len(told := played(finals)) < len(finals):
+        return grid + finals
+    return grid + finals + [(rounds, chosen) for chosen in further(rule, best_of(told))]
 
 
-def trial(options: argparse.Namespace, name: str, rule: str, chosen: dict[str, Any]) -> Case:
+def trial(options: argparse.Namespace, name: str, rule: str, rounds: int, chosen: dict[str, Any]) -> Case:
     """One trial of a rule on a task."""
     task = TASKS[name]
-    rounds = task.rounds
     short = [f"record_every={rounds}", "record_also=[]", "told_over=1", "checkpoint_every=10"]
     settings = [*task.settings, f"validation={task.held_out}", *short, *settings_of(rule, chosen, rounds)]
-    folder = options.out / "tuning" / name / rule / words_of(chosen)
+    folder = options.out / "tuning" / name / rule / f"{rounds}_{words_of(chosen)}"
     return Case(
         {"task": name, "rule": rule, "rounds": rounds, "chosen": chosen},
         folder,
@@ -312,11 +328,11 @@ def chosen_for(tuned: Kept, name: str, rule: str) -> dict[str, Any]:
     """The best of a rule's trials on a task, or of the task or rule that it takes its settings from."""
     rule = variant_of(rule).like
     name = TASKS[name].tuned_like or name
-    wanted, rounds = all_trials(tuned, name, rule), TASKS[name].rounds
-    rows = [row for each in wanted for row in tuned.find(task=name, rule=rule, rounds=rounds, chosen=each)]
-    if len(rows) < len(wanted):
+    wanted = all_trials(tuned, name, rule)
+    rows = [tuned.find(task=name, rule=rule, rounds=rounds, chosen=chosen) for rounds, chosen in wanted]
+    if not all(rows):
         raise SystemExit(f"{rule} has not been tuned on {name}; type: python benchmarks/rules.py tune")
-    return best_of(rows)
+    return best_of([row for (row, *_), (rounds, _) in zip(rows, wanted, strict=True) if rounds == TASKS[name].rounds])
 
 
 def play(options: argparse.Namespace) -> None:
