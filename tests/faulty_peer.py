@@ -45,8 +45,8 @@ def main() -> None:
         with lock:
             lost, again, late = (rng.random() for _ in range(3))
         if (
-            neighbour not in self.links
-            or away(self.identity.name, self.links[neighbour].other.name)
+            neighbour not in self.neighbourhood.place.linked
+            or away(self.identity.name, self.neighbourhood.name(neighbour))
             or lost < asked.loss
         ):
             return

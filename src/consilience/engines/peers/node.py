@@ -13,25 +13,24 @@ from typing import Any
 
 from consilience.engines.arm import Progress
 from consilience.engines.peers.bundle import Bundle
+from consilience.engines.peers.desk import Agreed
 from consilience.engines.peers.identity import Identity
 from consilience.engines.peers.keeping import Keeper
 from consilience.engines.peers.keys import Id
 from consilience.engines.peers.life import Life, Position
-from consilience.engines.peers.link import Link
 from consilience.engines.peers.mailboxes import Filled, Tabled
 from consilience.engines.peers.messages import Said
-from consilience.engines.peers.place import agreed_on, mailbox_of, number_of, place_of
+from consilience.engines.peers.neighbourhood import Neighbourhood
+from consilience.engines.peers.place import Place, agreed_on, mailbox_of, number_of
 from consilience.engines.peers.player import ArmPlayer
 from consilience.engines.peers.reception import Reception, Told, nobody
 from consilience.engines.peers.roster import Roster
-from consilience.engines.peers.spoken import Speech
-from consilience.engines.peers.status import Seen, Status, neighbour
-from consilience.engines.peers.transport import CONNECTED, STRANGERS, Transport
+from consilience.engines.peers.status import Status
+from consilience.engines.peers.transport import STRANGERS, Transport
 from consilience.engines.peers.waiting import Patience, Waiting
 from consilience.errors import InputError
 from consilience.machine.memory import give_back
 
-FAREWELL = 1.0  # seconds at most for somebody who was removed to be told so
 GLANCE = 0.05  # seconds between two looks at who is still behind
 
 
@@ -66,9 +65,8 @@ class Node:
         self._keep_bundle, self._laid = keep_bundle, laid
         self._stopping, self._blocked, self._shunned = "", blocked, frozenset(blocked())
         self._scores: Mapping[str, float] = {}
-        self._speech = Speech()
         self.reception = Reception(identity, bundle, version, told, now)
-        self.links: dict[int, Link] = {}
+        self.neighbourhood = Neighbourhood(identity, self.reception, transport, self._agreed)
         self.player = make(bundle.roster)
         self._take_roster(bundle)
         self.life = self.reception.life = self._lived()
@@ -97,8 +95,7 @@ class Node:
             self._told("finished" if self.life.position.round >= self.life.rounds else "stopped", round=self.round)
             self._stay()
         finally:
-            for link in self.links.values():
-                link.leave(self._stopping or "all rounds are played")
+            self.neighbourhood.leave(self._stopping or "all rounds are played")
             self._transport.stop()
 
     def _stay(self) -> None:
@@ -107,32 +104,18 @@ class Node:
         until, told = self.now() + stay, False
         while not self.life.leaving and (behind := self._behind()) and self.now() < until:
             if not told and self.now() > until - stay + 1.0:  # others need no longer than that
-                self._told("staying", names=[self.links[number].other.name for number in behind], seconds=stay)
+                self._told("staying", names=list(map(self.neighbourhood.name, behind)), seconds=stay)
                 told = True
             self.reception.wait(GLANCE)
 
     def _behind(self) -> list[int]:
         """Listeners that were here once, have not said goodbye, and have not got the last message."""
-        known = self.reception.neighbours
-        return [
-            number
-            for number in self.place.listeners
-            if number in known
-            and known[number].epoch > 0
-            and known[number].sent < self.life.rounds
-            and not self.life.waiting.has_parted(number)
-        ]
+        parted = self.life.waiting.has_parted
+        return [number for number in self.neighbourhood.behind(self.life.rounds) if not parted(number)]
 
     def status(self) -> Status:
         """How it stands now; may be asked by any thread."""
-        traffic, refused, states = self._transport.bytes(), self._transport.refused(), self._transport.states()
         played = self.round - self.life.position.published
-
-        linked = []
-        for number, known in sorted(self.reception.neighbours.items()):
-            id, used = self.links[number].other.id, known.used >= played > 0 if number in self.place.row else None
-            seen = Seen(states.get(id, ""), traffic.get(id, (0, 0)), refused.get(id, {}))
-            linked.append(neighbour(self.links[number].other.name, known, seen, used, self.now()))
         return Status(
             name=self.identity.name,
             study=self.bundle.study.name,
@@ -141,8 +124,8 @@ class Node:
             round=self.round,
             rounds=self.life.rounds,
             scores=self._scores,
-            neighbours=tuple(linked),
-            strangers=sum(refused.get(STRANGERS, {}).values()),
+            neighbours=self.neighbourhood.standing(played, self.now()),
+            strangers=sum(self._transport.refused().get(STRANGERS, {}).values()),
             pid=os.getpid(),
         )
 
@@ -160,17 +143,15 @@ class Node:
 
     def row(self) -> Mapping[int, float]:
         """Whom this peer hears, with what weight."""
-        return self.place.row
+        return self.neighbourhood.place.row
 
     def listeners(self) -> Iterable[int]:
         """Who hears this peer."""
-        return self.place.listeners
+        return self.neighbourhood.place.listeners
 
     def send(self, neighbour: int, said: Said) -> None:
         """Hand a message to a link."""
-        if neighbour in self.links:
-            agreed = self.reception.agreed_on
-            self.links[neighbour].say(self._speech.spoken(said, self.life.incarnation, agreed, self.identity.id))
+        self.neighbourhood.say(neighbour, said, self.life.incarnation)
 
     def save(self, life: Life) -> None:
         """Keep where it stands, before anything of it is sent."""
@@ -188,7 +169,7 @@ class Node:
         scores = self.player.measure(life.state, self._public(life), number) if due else None
         names = {member.number: member.name for member in self.bundle.roster.members}
         self._keeper.played(number, filled, names, scores)
-        self.reception.contributed(number, self.place.row.keys() - {*missed, life.me})
+        self.reception.contributed(number, self.row().keys() - {*missed, life.me})
         if scores and not self._scores:  # everything has been compiled
             self._give_back()
         self._scores = scores or self._scores
@@ -213,7 +194,7 @@ class Node:
             if known is not None and life.waiting.missed.get(number) == life.waiting.patience.silent_after:
                 since = None if known.heard_at is None else round(self.now() - known.heard_at, 1)
                 rounds = life.waiting.patience.silent_after
-                self._told("silent", name=self.links[number].other.name, rounds=rounds, seconds=since)
+                self._told("silent", name=self.neighbourhood.name(number), rounds=rounds, seconds=since)
 
     def _public(self, life: Life) -> Any:
         """What was published last, as the agent has it; before anything was, what it would say."""
@@ -226,7 +207,7 @@ class Node:
         policy = self.bundle.study.policy
         start = self.player.start()
         standing = self._keeper.load(Progress(start, self.player.publish(start)))
-        mailbox = mailbox_of(self.bundle, self.place, self._consensus)
+        mailbox = mailbox_of(self.bundle, self.neighbourhood.place, self._consensus)
         state, position, incarnation, said = start, Position(), 1, None
         if standing is not None:
             said = standing.public
@@ -234,7 +215,7 @@ class Node:
             mailbox.restore(standing.mail, standing.public)
             mailbox.recall(standing.passed_on)
         if isinstance(mailbox, Tabled):
-            mailbox.only(self.place.members)
+            mailbox.only(self.neighbourhood.place.members)
         long = 10 * policy.patience
         patience = Patience(policy.patience, max(long, 60.0), policy.silent_after, long)
         mutual = {(link.hearer, link.heard) for link in self.bundle.roster.links}
@@ -249,19 +230,10 @@ class Node:
     def _take_roster(self, bundle: Bundle) -> None:
         """Who is heard, who listens, and what is agreed on, under this roster."""
         self.bundle = bundle
-        place = self.place = place_of(self.identity, bundle.roster, self._shunned)
-        schema = self.player.schema(wide=self._consensus == "tracking")
-        self.reception.take(bundle, agreed_on(bundle, place, self._consensus, schema), place.linked)
-        self.links = {
-            number: self.links[number]
-            if number in self.links and self.links[number].other == place.members[number]
-            else Link(place.members[number], self.identity.id, self.reception)
-            for number in sorted(place.linked)
-        }
-        self._transport.admit(
-            {member.id: member for member in place.members.values()},
-            {place.members[number].id: link for number, link in self.links.items()},
-        )
+        self.neighbourhood.take(bundle, self._shunned)
+
+    def _agreed(self, bundle: Bundle, place: Place) -> Agreed:
+        return agreed_on(bundle, place, self._consensus, self.player.schema(wide=self._consensus == "tracking"))
 
     def _look(self) -> None:
         """A newer roster in the home is as good as one that a neighbour offers: so it gets into a running network."""
@@ -284,26 +256,15 @@ class Node:
             life.leaving = True
             return
         removed = set(before.numbers) - set(bundle.roster.numbers)
-        self._tell_removed(bundle, removed)
+        self.neighbourhood.dismiss(bundle, removed)
         self._take_roster(bundle)
         self._forget(removed)
         if self._consensus == "tracking":  # others listen now: sums begin anew, with everybody's sites as they are
             self.player = life.player = self._make(bundle.roster)
             life.state = self.player.begin_sums(life.state)
-            life.mailbox = mailbox_of(bundle, self.place, self._consensus)
-        for link in self.links.values():
-            link.offer()
+            life.mailbox = mailbox_of(bundle, self.neighbourhood.place, self._consensus)
+        self.neighbourhood.offer()
         self._told("roster", epoch=bundle.roster.epoch, members=[member.name for member in bundle.roster.members])
-
-    def _tell_removed(self, bundle: Bundle, removed: set[int]) -> None:
-        """Show those who were removed the roster that says so, as long as there is a connection with them."""
-        self.reception.bundle = bundle
-        linked = [link for number, link in self.links.items() if number in removed]
-        for link in linked:
-            link.offer()
-        for link in linked:
-            if self._transport.states().get(link.other.id) == CONNECTED:
-                link.flushed(FAREWELL)
 
     def _shun(self) -> None:
         """Have nothing more to do with those who were blocked since, and something again with those who are not."""
@@ -325,4 +286,4 @@ class Node:
         """What these have said is not used any more; what was pooled stays pooled."""
         self.life.arrivals.forget(members)
         if isinstance(self.life.mailbox, Tabled):
-            self.life.mailbox.only(self.place.members)
+            self.life.mailbox.only(self.neighbourhood.place.members)
