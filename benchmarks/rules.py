@@ -119,12 +119,15 @@ def cases_of(rules: Iterable[str], tasks: Iterable[str]) -> Iterator[tuple[str, 
 
 
 def settings_of(rule: str, chosen: Mapping[str, Any], rounds: int) -> list[str]:
-    """Of a run by a rule: its constants, steps that shrink, the estimator that all of the paper's kind share."""
-    variant = variant_of(rule)
-    quick = QUICK if variant.like in ("paper", "central") else ()
+    """Of a run by a rule: what was chosen, steps that shrink, and what is always so."""
     decay = f"learner.decay={LEFT ** (1 / rounds):.4f}"
-    constants = [f"{name}={value}" for name, value in chosen.items()]
-    return [f"rounds={rounds}", decay, *quick, *constants, *variant.settings]
+    return [f"rounds={rounds}", decay, *(f"{name}={value}" for name, value in chosen.items()), *always(rule)]
+
+
+def always(rule: str) -> tuple[str, ...]:
+    """The settings by which a rule has its name here, and the estimator that all of the paper's kind share."""
+    variant = variant_of(rule)
+    return (*(QUICK if variant.like in ("paper", "central") else ()), *variant.settings)
 
 
 def trials(rule: str) -> Iterator[dict[str, Any]]:

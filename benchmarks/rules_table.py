@@ -1,6 +1,6 @@
 """What the study of rules says: one table, and curves of every rule on every task.
 
-    python benchmarks/rules_table.py [--told results/rules] [--figure FILE] [--json]
+    python benchmarks/rules_table.py [--told results/rules] [--figure FILE] [--json | --short]
 
 Means over seeds with standard errors, of what agents predict with, on the test set. Seconds to a target are its rounds
 times the seconds that a round takes on a quiet machine, which `time_to_accuracy.py --json` has measured
@@ -91,6 +91,33 @@ def _with_error(row: dict[str, Any], column: str, form: str) -> str:
     return f"{row[column]:{form}}" + ("" if error is None else f" ± {error:{form}}")
 
 
+SHORT = {  # what is told of every task in a table with one row for a rule
+    "STAR-M": {"average": ".2%", "NLL": ".3f", "AUROC": ".3f"},
+    "STAR-F": {"average": ".2%", "NLL": ".3f"},
+    "AMB-F": {"average": ".2%", "NLL": ".3f"},
+    "SKEW-F": {"average": ".2%", "NLL": ".3f", "ECE": ".3f"},
+}
+
+
+def short(rows: list[dict[str, Any]]) -> str:
+    """One row for a rule: averages with their standard errors, and a little more."""
+    told = [(name, column, form) for name, columns in SHORT.items() for column, form in columns.items()]
+    heads = ["rule", *(name if column == "average" else column for name, column, _ in told)]
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    for rule in dict.fromkeys(row["rule"] for row in rows):
+        of_rule = {row["task"]: row for row in rows if row["rule"] == rule}
+        cells = [
+            _with_error(of_rule.get(name, {}), column, form)
+            if column == "average"
+            else f"{of_rule[name][column]:{form}}"
+            if name in of_rule
+            else ""
+            for name, column, form in told
+        ]
+        lines.append(f"| `{rule}` | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 STYLES = {  # who counts data once is blue, who pools by trust is orange, points are dashed
     "sites": ("#0072B2", "-"),
     "sites-2-passes": ("#003F66", "-"),
@@ -135,10 +162,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--told", type=Path, default=Path("results/rules"))
     parser.add_argument("--figure", type=Path)
-    parser.add_argument("--json", action="store_true")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true")
+    form.add_argument("--short", action="store_true", help="one row for a rule")
     options = parser.parse_args()
     rows = table(options.told, list(TASKS), list(RULES))
-    print(json.dumps(rows, indent=2) if options.json else markdown(rows))
+    print(json.dumps(rows, indent=2) if options.json else short(rows) if options.short else markdown(rows))
     if options.figure is not None:
         figure(options.told, options.figure)
 

@@ -3,7 +3,8 @@
     python benchmarks/time_to_accuracy.py [--json] [--experiment star-mnist] [--target 0.975] [--rounds 100]
         [--every 5] [--rules sites,fedavg,paper] [--settings key=value …] [--seed 0]
 
-Accuracy is the average over agents on the test set, of what an agent predicts with: what it has pooled (q). Seconds are
+Rules may also be the variants of `rules.py`. Accuracy is the average over agents on the test set, of what an agent
+predicts with: what it has pooled (q). Seconds are
 those of learning and pooling, without evaluation and without compiling. The PyTorch loop is FedAvg with SGD and
 momentum, one single-threaded process for each core, agents dealt out over them; where PyTorch is not installed it is
 left out.
@@ -19,6 +20,8 @@ import sys
 import time
 from typing import Any
 
+from rules import always, variant_of
+
 ROUNDS_BEFORE = 1  # to compile
 
 
@@ -31,7 +34,8 @@ def by_rule(experiment: str, rule: str, options: argparse.Namespace) -> dict[str
     from consilience.experiments import load
     from consilience.experiments.images.arms import arms
 
-    config: Any = load(experiment, [f"seed={options.seed}", f"rounds={options.rounds}", *options.settings], rule)
+    settings = [f"seed={options.seed}", f"rounds={options.rounds}", *always(rule), *options.settings]
+    config: Any = load(experiment, settings, variant_of(rule).rule)
     arm = next(iter(arms(config).values()))
     simulation = Simulation(arm, [options.seed])
     jax.block_until_ready(simulation.play(1, [1], [False], simulation.start())[0])  # compiled
