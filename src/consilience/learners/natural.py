@@ -174,7 +174,7 @@ def constants_of(
     b1, b2 = options.momentum, options.curvature_decay
     # What gathers in the momentum is a mean of gradients from a round's first step on; the prior is not part of it.
     gain = (1 - b1) / (1 - b1 ** (before + 1 + step)) if options.mean == "newton" else 1.0
-    values = [scale, 1 / scale, b1, gain, rate, 1 - b2, (1 - b2) ** 2 / 2, options.floor, options.pull, many]
+    values = [scale, 1 / scale, b1, gain, rate, 1 - b2, 1 / 2, options.floor, options.pull, many]
     return jnp.stack([jnp.asarray(value, jnp.result_type(float)) for value in values])
 
 
@@ -198,19 +198,32 @@ def _update_and_draw(
         scale, over, b1, gain, size, b2, half, floor, pull, many = (x[k] for k in range(NUMBERS))
         delta = lam * over
         total = h + delta
-        seen = g * g * many if squares else g * (w - mean) * (scale * total)
-        new = h + b2 * (seen - h)
-        if not squares:
-            new = new + half * (h - seen) * (h - seen) / total
-        new = jnp.maximum(new, floor)
+        if squares:
+            new = _at_least(h + b2 * (g * g * many - h), floor)
+            sd = lax.rsqrt(scale * new + lam)
+        else:
+            # h + δ becomes Q / (h + δ). What is the dearest here are divisions, and one does for all that is needed.
+            change = b2 * (g * (w - mean) * (scale * total) - h)
+            square = half * change * change
+            q = _at_least(total * (total + change) + square, total * (floor + delta))
+            one_over = over / (total * q)
+            new = _at_least(h + change + square * (one_over * q * scale), floor)
+            sd = total * jnp.sqrt(one_over)
         back = mean - p
         if newton:
             v = b1 * v + g
-            mean = mean - size * (gain * v + delta * back) / (new + delta)
+            mean = mean - size * (gain * v + delta * back) * (scale * sd * sd)
         else:
-            v = b1 * v + g + jnp.minimum(delta, pull) * back
+            v = b1 * v + g
+            if options.pull:
+                v = v - _at_least(-delta, -pull) * back
             mean = mean - size * v
         noise = normal(mean.shape, i[:KEY_WORDS], i[KEY_WORDS:], x[NUMBERS:]).astype(mean.dtype)
-        return mean, new, v, mean + noise * lax.rsqrt(scale * new + lam)
+        return mean, new, v, mean + noise * sd
 
     return one_pass(f, *own, prior_mean, prior_precision, slope, floats, integers)
+
+
+def _at_least(value: Array, least: Array) -> Array:
+    """The larger of two, what is no number staying so, for less than `jnp.maximum`, which asks that of both."""
+    return jnp.where(value < least, least, value)
