@@ -7,7 +7,7 @@ import pytest
 
 from consilience.agent import Inbox
 from consilience.beliefs import MeanField, Point
-from consilience.consensus import pooling
+from consilience.consensus import pooling, sites
 from consilience.consensus.gradient_tracking import Descended, gradient_tracking
 from consilience.learners import Minibatches
 from consilience.learners.gradient import GradientOptions, gradient_learner
@@ -66,6 +66,7 @@ def test_a_round_in_parts_is_the_round():
         gradient_learner(MODEL, PACKING, GradientOptions(optimizer="adam"), gaussian),
         natural_learner(MODEL, PACKING, NaturalOptions(mean="newton"), gaussian),
         natural_learner(MODEL, PACKING, NaturalOptions(), gaussian),
+        natural_learner(MODEL, PACKING, NaturalOptions(correction=1.0), gaussian, summed=True),
     ):
         whole, _ = learner.fit(KEY, learner.init(GIVEN), DATA)
         part, _ = learner.fit(KEY, learner.init(GIVEN), DATA.between(0, 2))
@@ -131,6 +132,71 @@ def test_where_evidence_is_summed_up_a_pull_is_none():
     b, evidence = learner.belief(own), own.scale * PACKING.flatten(own.curvature)
     np.testing.assert_allclose(b.precision_mean - prior.precision_mean, evidence * mean, rtol=1e-3)
     np.testing.assert_allclose(b.precision - prior.precision, evidence, rtol=1e-3)
+
+
+SLOPED = Minibatches(jnp.tile(X[:BATCH], (STEPS, 1)), Y, jnp.arange(STEPS * BATCH).reshape(STEPS, BATCH), ROWS * 1.0)
+CAVITY = MeanField.from_moments(jnp.array([5.0, -1.0, 2.0]), jnp.array([0.2, 1.0, 3.0]))
+Q = MeanField.from_moments(GIVEN["w"], jnp.full(D, 0.1))
+
+
+def slope(outputs, targets):
+    """A loss whose gradient is the mean of the inputs, whatever weights are drawn."""
+    return -outputs[:, 0]
+
+
+@pytest.mark.parametrize("pull", [0.0, 0.3])
+def test_a_correction_adds_the_slope_that_the_cavity_has_where_the_round_begins(pull):
+    options = NaturalOptions(correction=0.8, pull=pull, learning_rate=0.03, momentum=0.6)
+    learner = natural_learner(MODEL, PACKING, options, slope, summed=True)
+    own, _ = learner.fit(KEY, learner.start(learner.init(GIVEN), CAVITY, Q), SLOPED)
+    delta, m, v = CAVITY.precision / ROWS, Q.mean, jnp.zeros(D)
+    for _ in range(STEPS):
+        v = 0.6 * v + X[:BATCH].mean(0) + delta * (Q.mean - CAVITY.mean) + jnp.minimum(delta, pull) * (m - Q.mean)
+        m = m - 0.03 * v
+    np.testing.assert_allclose(PACKING.flatten(own.mean), m, rtol=1e-6)
+
+
+def test_what_a_corrected_agent_says_of_its_data_moves_by_what_it_learnt():
+    """t ← t · b/q: with the curvature of t, its mean goes as far as m went; h is at most what a round can take back."""
+    options = NaturalOptions(
+        correction=0.8, curvature=9.0, curvature_decay=1 - 1e-12, learning_rate=0.03, momentum=0.6, pull=0.0
+    )
+    learner = natural_learner(MODEL, PACKING, options, slope, summed=True)
+    evidence = ROWS * 0.8 * (1 - 0.6) / (0.03 * STEPS)
+    site = MeanField(jnp.full(D, evidence), evidence * jnp.array([1.0, 2.0, -3.0]))
+    q = MeanField(CAVITY.precision + site.precision, CAVITY.precision_mean + site.precision_mean)
+    own, _ = learner.fit(KEY, learner.start(learner.init(GIVEN), CAVITY, q), SLOPED)
+    b = learner.belief(own)
+    new = MeanField(b.precision - CAVITY.precision, b.precision_mean - CAVITY.precision_mean)
+    np.testing.assert_allclose(new.precision, site.precision, rtol=1e-5)
+    np.testing.assert_allclose(new.mean - site.mean, PACKING.flatten(own.mean) - q.mean, rtol=1e-4)
+    nothing = learner.belief(learner.adopt(own))  # without data what is believed is the cavity
+    np.testing.assert_allclose(nothing.precision_mean, CAVITY.precision_mean, rtol=1e-6)
+
+
+def test_corrected_agents_agree_where_all_data_together_is_best():
+    """Two agents, each with its own part of a regression and as much to say as it has rows; and nearly no prior."""
+    halves = [slice(0, 5), slice(5, ROWS)]
+    best = jnp.linalg.solve(X.T @ X, X.T @ Y)
+    off = {}
+    for correction in (0.0, 1.0):
+        options = NaturalOptions(
+            correction=correction, learning_rate=0.05, decay=1.0, momentum=0.5, pull=0.0, temperature=1e-9,
+            curvature=0.5, curvature_decay=1 - 1e-12,
+        )  # fmt: skip
+        agent = sites(natural_learner(MODEL, PACKING, options, gaussian, summed=True))
+        init, learn, publish, pool = agent.init, *(jax.jit(f) for f in agent[1:])
+        rows = [jnp.tile(jnp.arange(own.stop - own.start), (6, 1)) for own in halves]
+        batches = [
+            Minibatches(X[own], Y[own], each, each.shape[1] * 1.0) for own, each in zip(halves, rows, strict=True)
+        ]
+        states = [init(GIVEN) for _ in halves]
+        for _ in range(300):
+            states = [learn(KEY, state, batch)[0] for state, batch in zip(states, batches, strict=True)]
+            heard = jax.tree.map(jnp.add, *map(publish, states))
+            states = [pool(state, Inbox(heard)) for state in states]
+        off[correction] = float(np.abs(states[0].q.mean - best).max())
+    assert off[1.0] < 1e-5 < 5e-4 < off[0.0], off
 
 
 def test_temperature_is_a_factor_on_the_data():

@@ -92,6 +92,12 @@ def test_a_covariance_is_exported_and_read(tmp_path):
         ({"kind": "gradient"}, {"kind": "tracking"}, "with points go pooling, fedavg and gradient-tracking"),
         ({"kind": "laplace"}, {"kind": "alone"}, "learner 'laplace' would count again in every round"),
         ({"kind": "natural"}, {"kind": "gradient-tracking"}, "needs learner 'gradient' with optimizer 'sgd'"),
+        ({"kind": "natural", "correction": 1}, {"kind": "pooling"}, "consensus 'pooling' does not keep it apart"),
+        (
+            {"kind": "natural", "correction": 1, "mean": "newton"},
+            {"kind": "sites"},
+            "learner.correction: means by 'newton' follow others' evidence as it is",
+        ),
         ({"kind": "gradient", "optimizer": "adam"}, {"kind": "gradient-tracking"}, "with optimizer 'sgd'"),
         ({}, {"kind": "sites", "damping": 0.0}, r"consensus.damping: should be greater than 0, got 0.0"),
         ({}, {"kind": "tracking", "damping": 1.5}, r"consensus.damping: should be less than or equal to 1, got 1.5"),

@@ -12,7 +12,18 @@ draws the weights w = m + ε and has ĝ, the gradient there; by Price's theorem 
 evidence is summed up: a pull that is not the prior's own only holds m near it, and what is told of the data is
 N(m, 1/(λh)); taken for a posterior, b/q would have all movement as evidence, in everybody's site, and diverge)
 
-with momentum on ĝ (Shen et al. 2024, here with a Gaussian prior of any precisions). Descent by the gradient's own size
+With a correction the slope of the prior at q, where the round begins, is part of every step:
+
+    m ← m − rate · (ĝ + δ (q − m₀) + min(δ, pull) (m − q))
+
+Where sites t are summed up the prior is the cavity q/t, and its slope at q is what everybody else's evidence says
+there. So agents come to rest where all data together leads, not where an average of what each would do alone comes to
+rest. What an agent says of its data then moves by what it has learnt, t ← t · b/q with b = N(q, Λ₀⁻¹) · N(m, 1/(λh)):
+its mean by m − q, and what that is to others by h as much. So h is at most correction/L, L = rate · steps / (1 − β₁)
+being how far the steps of a round reach together down a slope of 1: a correction of 1 takes back in a round the drift
+of the one before, and more would overshoot.
+
+Momentum is on ĝ (Shen et al. 2024, here with a Gaussian prior of any precisions). Descent by the gradient's own size
 is what different data at different agents bears best: normalised steps are as large where an agent knows nothing.
 """
 
@@ -36,7 +47,7 @@ from consilience.learners.packing import Blocks, Packing, packing_of
 from consilience.models import LogDensity, Model, log_likelihood
 from consilience.models.noise import FLOATS, INTEGERS, KEY_WORDS, normal
 
-NUMBERS = 10  # how many `constants_of` there are
+NUMBERS = 11  # how many `constants_of` there are
 
 
 class NaturalOptions(Described):
@@ -57,16 +68,26 @@ class NaturalOptions(Described):
     pull: float = Field(
         0.02, ge=0, description="sgd: the most that the prior pulls means back; 0: they follow the own data alone"
     )
+    correction: float = Field(
+        0.0,
+        ge=0,
+        description="sgd, where evidence is summed up: how much of the drift of a round the next takes back by what "
+        "others' evidence says; about 1, or 0 for nothing",
+    )
     prior_sd: PositiveFloat = Field(0.05, description="of the first prior, around the shared initial weights")
     temperature: PositiveFloat = Field(1.0, description="1 is Bayes' rule; below, data counts more often")
 
 
 class NaturalState(NamedTuple):
-    """What an agent keeps: m, h and the momentum as blocks, the prior, λ, how many steps and rounds were made."""
+    """What an agent keeps: m, h and the momentum as blocks, the prior, λ, how many steps and rounds were made.
+
+    `begun` is where the round began, q's mean; only a correction asks for it, and it is empty without one.
+    """
 
     mean: Blocks
     curvature: Blocks
     momentum: Blocks
+    begun: Blocks
     prior: MeanField
     scale: Float[Array, ""]
     steps: Float[Array, ""]
@@ -93,25 +114,37 @@ def natural_learner(
         rate = options.learning_rate * options.decay**own.rounds
         scale = batch.samples / options.temperature
         before = own.steps - batch.first  # this round
-        constants = partial(constants_of, options, rate, scale, before, batch.chosen.shape[1])
-        prior = packing.split(own.prior.mean), packing.split(own.prior.precision)
+        constants = partial(constants_of, options, rate, scale, before, batch)
+        prior: tuple[Blocks, ...] = packing.split(own.prior.mean), packing.split(own.prior.precision)
+        if options.correction:
+            most = most_curvature(options, batch)
+            own = own._replace(curvature=jax.tree.map(lambda h: _at_most(h, most.astype(h.dtype)), own.curvature))
+            slope = (own.prior.precision * packing.flatten(own.begun) - own.prior.precision_mean) / scale
+            prior = own.begun, prior[1], packing.split(slope)
         parts, loss = descend(model, packing, likelihood, options, key, own[:3], prior, batch, constants)
-        rounds = own.rounds + batch.ends
-        return NaturalState(*parts, own.prior, jnp.asarray(scale), before + batch.last, rounds), {"loss": loss}
+        numbers = jnp.asarray(scale), before + batch.last, own.rounds + batch.ends
+        return NaturalState(*parts, own.begun, own.prior, *numbers), {"loss": loss}
 
     def belief(own: NaturalState) -> MeanField:
         evidence, mean = own.scale * packing.flatten(own.curvature), packing.flatten(own.mean)
         precision = own.prior.precision + evidence
+        if options.correction:
+            begun = packing.flatten(own.begun)
+            return MeanField(precision, own.prior.precision * begun + evidence * mean)
         if apart:  # Bayes' rule: the prior times N(m, 1/(λh)), which is what the data says
             return MeanField(precision, own.prior.precision_mean + evidence * mean)
         return MeanField(precision, precision * mean)
 
     def start(own: NaturalState, prior: MeanField, q: MeanField) -> NaturalState:
-        rest = jax.tree.map(jnp.zeros_like, own.momentum)
-        return own._replace(mean=packing.split(q.mean), momentum=rest, prior=prior, steps=0 * own.steps)
+        mean, rest = packing.split(q.mean), jax.tree.map(jnp.zeros_like, own.momentum)
+        return own._replace(mean=mean, momentum=rest, begun=kept(mean), prior=prior, steps=0 * own.steps)
 
     def adopt(own: NaturalState) -> NaturalState:
-        return own._replace(mean=packing.split(own.prior.mean), scale=jnp.zeros(()))
+        mean = packing.split(own.prior.mean)
+        return own._replace(mean=mean, begun=kept(mean), scale=jnp.zeros(()))
+
+    def kept(mean: Blocks) -> Blocks:
+        return mean if options.correction else ()
 
     init = partial(started, options=options)
     return Learner(lambda given: init(given).prior, init, fit, belief, start, adopt, reuses=True)
@@ -125,7 +158,14 @@ def started(parameters: Any, options: NaturalOptions = DEFAULTS) -> NaturalState
     prior = MeanField.from_moments(flat, jnp.full_like(flat, options.prior_sd**2))
     curvature = jax.tree.map(lambda block: jnp.full_like(block, options.curvature), mean)
     nothing = jnp.zeros(())  # no data yet: λ = 0, and the belief is the prior
-    return NaturalState(mean, curvature, jax.tree.map(jnp.zeros_like, mean), prior, nothing, nothing, nothing)
+    rest, begun = jax.tree.map(jnp.zeros_like, mean), mean if options.correction else ()
+    return NaturalState(mean, curvature, rest, begun, prior, nothing, nothing, nothing)
+
+
+def most_curvature(options: NaturalOptions, batch: Minibatches) -> Float[Array, ""]:
+    """The largest h with a correction: correction/L, L being how far a round's steps reach down a slope of 1."""
+    steps = jnp.maximum(jnp.asarray(batch.steps, jnp.result_type(float)), 1)
+    return options.correction * (1 - options.momentum) / (options.learning_rate * steps)
 
 
 def descend(
@@ -135,13 +175,14 @@ def descend(
     options: NaturalOptions,
     key: PRNGKeyArray,
     parts: tuple[Blocks, Blocks, Blocks],
-    prior: tuple[Blocks, Blocks],
+    prior: tuple[Blocks, ...],
     batch: Minibatches,
     constants: Any,
 ) -> tuple[tuple[Blocks, Blocks, Blocks], Float[Array, ""]]:
     """The steps of a round; the update makes the next draw of the weights while it has the numbers at hand."""
     keys = jax.random.bits(key, (batch.chosen.shape[0] + 1, len(parts[0]), KEY_WORDS), jnp.uint32)
     negative_log_likelihood = loss_of_step(model, packing, likelihood, batch)
+    held = list(zip(*prior, strict=True))
 
     def step(number: Int[Array, ""], carry: tuple[Any, Blocks, Array]) -> tuple[Any, Blocks, Array]:
         parts, weights, total = carry
@@ -150,7 +191,7 @@ def descend(
         # XLA can overwrite them in place.
         numbers = constants(number) + 0 * slope[0][0, 0]
         new = [
-            _update_and_draw(own, prior[0][b], prior[1][b], slope[b], numbers, keys[number + 1, b], options)
+            _update_and_draw(own, held[b], slope[b], numbers, keys[number + 1, b], options)
             for b, own in enumerate(zip(*parts, weights, strict=True))
         ]
         *parts, weights = (tuple(part) for part in zip(*new, strict=True))
@@ -168,46 +209,52 @@ def descend(
 
 
 def constants_of(
-    options: NaturalOptions, rate: Any, scale: Any, before: Any, many: Any, step: Any
+    options: NaturalOptions, rate: Any, scale: Any, before: Any, batch: Minibatches, step: Any
 ) -> Float[Array, "constants"]:
     """The numbers of a step, as one array (see noise.INTEGERS)."""
     b1, b2 = options.momentum, options.curvature_decay
     # What gathers in the momentum is a mean of gradients from a round's first step on; the prior is not part of it.
     gain = (1 - b1) / (1 - b1 ** (before + 1 + step)) if options.mean == "newton" else 1.0
-    values = [scale, 1 / scale, b1, gain, rate, 1 - b2, 1 / 2, options.floor, options.pull, many]
+    values = [scale, 1 / scale, b1, gain, rate, 1 - b2, 1 / 2, options.floor, options.pull]
+    values += [batch.chosen.shape[1], most_curvature(options, batch)]
     return jnp.stack([jnp.asarray(value, jnp.result_type(float)) for value in values])
 
 
 def _update_and_draw(
     own: tuple[Array, ...],
-    prior_mean: Array,
-    prior_precision: Array,
+    prior: tuple[Array, ...],
     slope: Array,
     numbers: Array,
     key: UInt32[Array, "3"],
     options: NaturalOptions,
 ) -> tuple[Array, ...]:
-    """The update of a block and the next draw of its weights, in one pass."""
+    """The update of a block and the next draw of its weights, in one pass.
+
+    prior: its mean and precision; with a correction where the round began, the precision, and the slope there.
+    """
     newton, squares = options.mean == "newton", options.estimator == "squares"
     integers = jnp.concatenate([key, jnp.asarray(INTEGERS)])
     floats = jnp.concatenate([numbers, jnp.asarray(FLOATS, numbers.dtype)])
 
-    def f(
-        mean: Array, h: Array, v: Array, w: Array, p: Array, lam: Array, g: Array, x: Array, i: Array
-    ) -> tuple[Array, ...]:
-        scale, over, b1, gain, size, b2, half, floor, pull, many = (x[k] for k in range(NUMBERS))
+    def bounded(value: Array, least: Array, most: Array) -> Array:
+        value = _at_least(value, least)
+        return _at_most(value, most) if options.correction else value
+
+    def f(mean: Array, h: Array, v: Array, w: Array, g: Array, p: Array, lam: Array, *more: Array) -> tuple[Array, ...]:
+        *shift, x, i = more
+        scale, over, b1, gain, size, b2, half, floor, pull, many, most = (x[k] for k in range(NUMBERS))
         delta = lam * over
         total = h + delta
         if squares:
-            new = _at_least(h + b2 * (g * g * many - h), floor)
+            new = bounded(h + b2 * (g * g * many - h), floor, most)
             sd = lax.rsqrt(scale * new + lam)
         else:
             # h + δ becomes Q / (h + δ). What is the dearest here are divisions, and one does for all that is needed.
             change = b2 * (g * (w - mean) * (scale * total) - h)
             square = half * change * change
-            q = _at_least(total * (total + change) + square, total * (floor + delta))
+            q = bounded(total * (total + change) + square, total * (floor + delta), total * (most + delta))
             one_over = over / (total * q)
-            new = _at_least(h + change + square * (one_over * q * scale), floor)
+            new = bounded(h + change + square * (one_over * q * scale), floor, most)
             sd = total * jnp.sqrt(one_over)
         back = mean - p
         if newton:
@@ -215,15 +262,21 @@ def _update_and_draw(
             mean = mean - size * (gain * v + delta * back) * (scale * sd * sd)
         else:
             v = b1 * v + g
+            v = v + shift[0] if options.correction else v
             if options.pull:
-                v = v - _at_least(-delta, -pull) * back
+                v = v + _at_most(delta, pull) * back
             mean = mean - size * v
         noise = normal(mean.shape, i[:KEY_WORDS], i[KEY_WORDS:], x[NUMBERS:]).astype(mean.dtype)
         return mean, new, v, mean + noise * sd
 
-    return one_pass(f, *own, prior_mean, prior_precision, slope, floats, integers)
+    return one_pass(f, *own, slope, *prior, floats, integers)
 
 
 def _at_least(value: Array, least: Array) -> Array:
     """The larger of two, what is no number staying so, for less than `jnp.maximum`, which asks that of both."""
     return jnp.where(value < least, least, value)
+
+
+def _at_most(value: Array, most: Array) -> Array:
+    """The smaller of two, likewise."""
+    return jnp.where(value > most, most, value)

@@ -97,6 +97,8 @@ def check_rule(learner: AnyLearner, consensus: ConsensusConfig) -> None:
             f"consensus: {consensus.kind} sums up evidence, and learner 'gradient' has points that say nothing of it; "
             "with points go pooling, fedavg and gradient-tracking"
         )
+    if isinstance(learner, Natural) and learner.correction:
+        check_correction(learner, consensus)
     if isinstance(learner, Laplace) and consensus.kind in ("alone", "central", "fedavg"):
         raise InputError(
             f"consensus: with {consensus.kind} the data of learner 'laplace' would count again in every round; "
@@ -104,6 +106,17 @@ def check_rule(learner: AnyLearner, consensus: ConsensusConfig) -> None:
         )
     if isinstance(consensus, GradientTracking) and not (isinstance(learner, Gradient) and learner.optimizer == "sgd"):
         raise InputError("consensus: gradient-tracking needs learner 'gradient' with optimizer 'sgd'")
+
+
+def check_correction(learner: Natural, consensus: ConsensusConfig) -> None:
+    """Refuse a correction where there is nothing to correct by, or nothing to be corrected."""
+    if not isinstance(consensus, Sites | Tracking):
+        raise InputError(
+            f"learner.correction: is by what others' evidence says, and consensus '{consensus.kind}' does not keep it "
+            "apart from the own; use sites or tracking, or 0"
+        )
+    if learner.mean == "newton":
+        raise InputError("learner.correction: means by 'newton' follow others' evidence as it is; use 'sgd', or 0")
 
 
 def learner_of(

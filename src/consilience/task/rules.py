@@ -10,12 +10,19 @@ from consilience.errors import InputError, suggestion
 # Means follow an agent's own data, and its curvature says how much they count among all. A network's weights are never
 # as independent as the family has them; sharper beliefs than Bayes' rule gives (a low temperature) make up for it.
 SITED = {"kind": "natural", "pull": 0.0, "prior_sd": 0.2, "temperature": 0.01}
+# Where everybody's newest evidence is at hand, agents need not drift apart between rounds.
+CORRECTED = {**SITED, "temperature": 0.02, "correction": 1.0, "curvature_decay": 0.99998}
 PULLED = {"kind": "natural", "pull": 0.02, "prior_sd": 0.05, "temperature": 1.0}
 RULES: dict[str, tuple[str, dict[str, Any] | None, dict[str, Any]]] = {
     "paper": ("variational inference, beliefs pooled by trust", {"kind": "variational"}, {"kind": "pooling"}),
     "natural": ("natural-gradient inference, beliefs pooled by trust", PULLED, {"kind": "pooling"}),
     "sites": ("natural-gradient inference, everybody's data counted once", SITED, {"kind": "sites"}),
-    "tracking": ("the same, where only sums are seen", SITED, {"kind": "tracking"}),
+    "sites-corrected": (
+        "the same, going where all data together leads; heard at once",
+        CORRECTED,
+        {"kind": "sites", "passes": 2},
+    ),
+    "tracking": ("sites, where only sums are seen", SITED, {"kind": "tracking"}),
     "laplace": ("full-covariance regression, equal to the pooled analysis", {"kind": "laplace"}, {"kind": "sites"}),
     "alone": ("nobody hears anybody", None, {"kind": "alone"}),
     "central": ("one agent has all data", None, {"kind": "central"}),
