@@ -68,8 +68,7 @@ STEPS, FOUR_STEPS = ("learner.learning_rate", (0.02, 0.05)), ("learner.learning_
 SLOW = ("learner.curvature_decay", (0.9998, 0.99998))  # how slowly what an agent is given to say follows its data
 CHOICES: dict[str, tuple[tuple[str, tuple[Any, ...]], ...]] = {
     "sites": (STEPS, SLOW),
-    "sites-2-passes": (STEPS, SLOW),
-    "sites-newton": (STEPS, ("learner.temperature", (0.001, 0.01))),
+    "sites-corrected": (("learner.learning_rate", (0.05, 0.1)), ("learner.correction", (0.5, 1.5))),
     "fedavg": (FOUR_STEPS,),
     "paper": (("learner.learning_rate", (0.001, 0.002)), ("learner.kl_weight", (0.1, 1.0))),
     "natural": (STEPS, ("learner.prior_sd", (0.05, 0.2))),
@@ -91,15 +90,7 @@ class Variant(NamedTuple):
     tasks: tuple[str, ...] = ()
 
 
-# The natural gradient with the cavity as its prior (docs/rules.md, "Calibrated"), damped by 1/N. On stars, where nobody
-# has what most others have, it diverged.
-NEWTON = ("mean=newton", "curvature=0.01", "curvature_decay=0.99", "floor=0.001")
 VARIANTS = {
-    "sites-newton": Variant(
-        "sites", "sites-newton", (*(f"learner.{each}" for each in NEWTON), "consensus.damping=0.1"), ("SKEW-F",)
-    ),
-    # As FedAvg's round, to the hub and back; where everybody hears everybody, a second pass says nothing new.
-    "sites-2-passes": Variant("sites", "sites-2-passes", ("consensus.passes=2",), ("STAR-M", "STAR-F", "AMB-F")),
     "alone": Variant("alone", "paper"),  # whose learner is theirs
 }
 RULES = tuple(dict.fromkeys((*CHOICES, *VARIANTS)))
