@@ -6,8 +6,8 @@
 `tune` plays, for every rule, the same number of trials (`CHOICES`) with one seed, judged by held-out training images:
 a grid of four for `GRID_ROUNDS`, the `FINALISTS` best of them for as long as what they choose for (short trials alone
 chose what is quick at first), then as long one beyond every end of the grid that the best lies at (`further`), and
-keeps the best of the long ones; all stars take what was chosen on STAR-F, and `VARIANTS` may take what was chosen for
-another rule. `play` plays what was chosen with three seeds and judges it by the test set: one seed of everything, then
+keeps the best of the long ones; all stars take what was chosen on STAR-F, and `alone` what was chosen for the paper's
+rule. `play` plays what was chosen with three seeds and judges it by the test set: one seed of everything, then
 the next. Runs are played one on each core, in processes of their own. What is finished is not played again, unless
 something else was chosen since, and what was stopped is carried on (runs are in OUT). What they tell is gathered in
 TOLD/tuned.json and TOLD/played.json, from which `table` makes the table (`rules_table.py`), and which are all that
@@ -24,7 +24,7 @@ import os
 import queue
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -81,32 +81,9 @@ CHOICES: dict[str, tuple[tuple[str, tuple[Any, ...]], ...]] = {
 }
 
 
-class Variant(NamedTuple):
-    """A rule with settings of its own, tuned for itself or like another one, for all tasks or some."""
-
-    rule: str
-    like: str
-    settings: tuple[str, ...] = ()
-    tasks: tuple[str, ...] = ()
-
-
-VARIANTS = {
-    "alone": Variant("alone", "paper"),  # whose learner is theirs
-}
-RULES = tuple(dict.fromkeys((*CHOICES, *VARIANTS)))
+TUNED_LIKE = {"alone": "paper"}  # whose learner is theirs
+RULES = (*CHOICES, *TUNED_LIKE)
 QUICK = ("learner.estimator=weights",)  # for the paper's learner: half the time of drawing outputs
-
-
-def variant_of(rule: str) -> Variant:
-    """A rule as it is played."""
-    return VARIANTS.get(rule, Variant(rule, rule))
-
-
-def cases_of(rules: Iterable[str], tasks: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Every task with every rule that is played on it."""
-    for name, rule in itertools.product(tasks, rules):
-        if name in (variant_of(rule).tasks or TASKS):
-            yield name, rule
 
 
 def settings_of(rule: str, chosen: Mapping[str, Any], rounds: int) -> list[str]:
@@ -116,9 +93,8 @@ def settings_of(rule: str, chosen: Mapping[str, Any], rounds: int) -> list[str]:
 
 
 def always(rule: str) -> tuple[str, ...]:
-    """The settings by which a rule has its name here, and the estimator that all of the paper's kind share."""
-    variant = variant_of(rule)
-    return (*(QUICK if variant.like in ("paper", "central") else ()), *variant.settings)
+    """The estimator that all rules with the paper's learner share."""
+    return QUICK if TUNED_LIKE.get(rule, rule) in ("paper", "central") else ()
 
 
 def trials(rule: str) -> Iterator[dict[str, Any]]:
@@ -274,7 +250,7 @@ def tune(options: argparse.Namespace) -> None:
     for _ in ("the grid", "its best for longer", "beyond it"):
         cases = [
             trial(options, name, rule, rounds, chosen)
-            for name, rule in cases_of(CHOICES, options.tasks)
+            for name, rule in itertools.product(options.tasks, CHOICES)
             if TASKS[name].tuned_like is None and rule in options.rules
             for rounds, chosen in all_trials(kept, name, rule)
         ]
@@ -308,7 +284,7 @@ def trial(options: argparse.Namespace, name: str, rule: str, rounds: int, chosen
         {"task": name, "rule": rule, "rounds": rounds, "chosen": chosen},
         folder,
         task.experiment,
-        variant_of(rule).rule,
+        rule,
         settings,
     )
 
@@ -320,7 +296,7 @@ def words_of(chosen: Mapping[str, Any]) -> str:
 
 def chosen_for(tuned: Kept, name: str, rule: str) -> dict[str, Any]:
     """The best of a rule's trials on a task, or of the task or rule that it takes its settings from."""
-    rule = variant_of(rule).like
+    rule = TUNED_LIKE.get(rule, rule)
     name = TASKS[name].tuned_like or name
     wanted = all_trials(tuned, name, rule)
     rows = [tuned.find(task=name, rule=rule, rounds=rounds, chosen=chosen) for rounds, chosen in wanted]
@@ -333,14 +309,14 @@ def play(options: argparse.Namespace) -> None:
     """What was chosen, with several seeds, on the test set."""
     tuned, kept = Kept(options.told / "tuned.json"), Kept(options.told / "played.json")
     cases = []
-    for seed, (name, rule) in itertools.product(range(options.seeds), list(cases_of(options.rules, options.tasks))):
+    for seed, (name, rule) in itertools.product(range(options.seeds), itertools.product(options.tasks, options.rules)):
         task, row = TASKS[name], {"task": name, "rule": rule, "seed": seed}
         chosen = chosen_for(tuned, name, rule)
         if not kept.find(**row, chosen=chosen):
             settings = [*task.settings, f"seed={seed}", *settings_of(rule, chosen, task.rounds)]
             folder = options.out / "played" / name / rule / f"{seed}_{words_of(chosen)}"
             kept.drop(**row)  # something else was chosen then
-            cases.append(Case({**row, "chosen": chosen}, folder, task.experiment, variant_of(rule).rule, settings))
+            cases.append(Case({**row, "chosen": chosen}, folder, task.experiment, rule, settings))
 
     def keep(case: Case, told: dict[str, Any] | None) -> None:
         if told is None:

@@ -120,8 +120,7 @@ def short(rows: list[dict[str, Any]]) -> str:
 
 STYLES = {  # who counts data once is blue, who pools by trust is orange, points are dashed
     "sites": ("#0072B2", "-"),
-    "sites-2-passes": ("#003F66", "-"),
-    "sites-newton": ("#00A0DC", "-."),
+    "sites-corrected": ("#003F66", "-"),
     "tracking": ("#56B4E9", "-"),
     "natural": ("#E69F00", "-"),
     "paper": ("#D55E00", "-"),

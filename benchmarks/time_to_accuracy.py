@@ -3,7 +3,7 @@
     python benchmarks/time_to_accuracy.py [--json] [--experiment star-mnist] [--target 0.975] [--rounds 100]
         [--every 5] [--rules sites,fedavg,paper] [--settings key=value …] [--seed 0]
 
-Rules may also be the variants of `rules.py`. Accuracy is the average over agents on the test set, of what an agent
+Accuracy is the average over agents on the test set, of what an agent
 predicts with: what it has pooled (q). Seconds are those of learning and pooling, without evaluation and without
 compiling. The PyTorch loop is FedAvg with SGD and momentum, one single-threaded process for each core, agents dealt out
 over them; where PyTorch is not installed it is left out.
@@ -19,7 +19,7 @@ import sys
 import time
 from typing import Any
 
-from rules import always, variant_of
+from rules import always
 
 ROUNDS_BEFORE = 1  # to compile
 
@@ -34,7 +34,7 @@ def by_rule(experiment: str, rule: str, options: argparse.Namespace) -> dict[str
     from consilience.experiments.images.arms import arms
 
     settings = [f"seed={options.seed}", f"rounds={options.rounds}", *always(rule), *options.settings]
-    config: Any = load(experiment, settings, variant_of(rule).rule)
+    config: Any = load(experiment, settings, rule)
     arm = next(iter(arms(config).values()))
     simulation = Simulation(arm, [options.seed])
     jax.block_until_ready(simulation.play(1, [1], [False], simulation.start())[0])  # compiled
