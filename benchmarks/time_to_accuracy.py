@@ -3,10 +3,10 @@
     python benchmarks/time_to_accuracy.py [--json] [--experiment star-mnist] [--target 0.975] [--rounds 100]
         [--every 5] [--rules sites,fedavg,paper] [--settings key=value …] [--seed 0]
 
-Accuracy is the average over agents on the test set, of what an agent
-predicts with: what it has pooled (q). Seconds are those of learning and pooling, without evaluation and without
-compiling. The PyTorch loop is FedAvg with SGD and momentum, one single-threaded process for each core, agents dealt out
-over them; where PyTorch is not installed it is left out.
+Accuracy is the average over agents on the test set, of what an agent predicts with: what it has pooled (q). Seconds are
+those of learning and pooling, without evaluation and without compiling. The PyTorch loop is FedAvg with SGD and
+momentum, one single-threaded process for each core, agents dealt out over them; where PyTorch is not installed it is
+left out.
 """
 
 from __future__ import annotations

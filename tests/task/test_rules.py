@@ -48,6 +48,7 @@ def test_a_rule_is_a_learner_and_a_consensus_with_the_data_of_the_experiment(rul
     ("rule", "more"),
     [
         ("sites", {"hidden": (4,), "alone": True}),
+        ("sites-corrected", {"hidden": (4,), "alone": True}),
         ("tracking", {"hidden": (4,)}),
         ("natural", {"learner": {"mean": "newton", "learning_rate": 0.01}}),
         pytest.param("central", {}, marks=pytest.mark.soak),

@@ -18,7 +18,7 @@ RULES: dict[str, tuple[str, dict[str, Any] | None, dict[str, Any]]] = {
     "natural": ("natural-gradient inference, beliefs pooled by trust", PULLED, {"kind": "pooling"}),
     "sites": ("natural-gradient inference, everybody's data counted once", SITED, {"kind": "sites"}),
     "sites-corrected": (
-        "the same, going where all data together leads; heard at once",
+        "sites, going where all data together leads; news is passed on twice a round",
         CORRECTED,
         {"kind": "sites", "passes": 2},
     ),
