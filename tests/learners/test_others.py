@@ -7,7 +7,7 @@ import pytest
 
 from consilience.agent import Inbox
 from consilience.beliefs import MeanField, Point
-from consilience.consensus import pooling, sites
+from consilience.consensus import pooling
 from consilience.consensus.gradient_tracking import Descended, gradient_tracking
 from consilience.learners import Minibatches
 from consilience.learners.gradient import GradientOptions, gradient_learner
@@ -172,31 +172,6 @@ def test_what_a_corrected_agent_says_of_its_data_moves_by_what_it_learnt():
     np.testing.assert_allclose(new.mean - site.mean, PACKING.flatten(own.mean) - q.mean, rtol=1e-4)
     nothing = learner.belief(learner.adopt(own))  # without data what is believed is the cavity
     np.testing.assert_allclose(nothing.precision_mean, CAVITY.precision_mean, rtol=1e-6)
-
-
-def test_corrected_agents_agree_where_all_data_together_is_best():
-    """Two agents, each with its own part of a regression and as much to say as it has rows; and nearly no prior."""
-    halves = [slice(0, 5), slice(5, ROWS)]
-    best = jnp.linalg.solve(X.T @ X, X.T @ Y)
-    off = {}
-    for correction in (0.0, 1.0):
-        options = NaturalOptions(
-            correction=correction, learning_rate=0.05, decay=1.0, momentum=0.5, pull=0.0, temperature=1e-9,
-            curvature=0.5, curvature_decay=1 - 1e-12,
-        )  # fmt: skip
-        agent = sites(natural_learner(MODEL, PACKING, options, gaussian, summed=True))
-        init, learn, publish, pool = agent.init, *(jax.jit(f) for f in agent[1:])
-        rows = [jnp.tile(jnp.arange(own.stop - own.start), (6, 1)) for own in halves]
-        batches = [
-            Minibatches(X[own], Y[own], each, each.shape[1] * 1.0) for own, each in zip(halves, rows, strict=True)
-        ]
-        states = [init(GIVEN) for _ in halves]
-        for _ in range(300):
-            states = [learn(KEY, state, batch)[0] for state, batch in zip(states, batches, strict=True)]
-            heard = jax.tree.map(jnp.add, *map(publish, states))
-            states = [pool(state, Inbox(heard)) for state in states]
-        off[correction] = float(np.abs(states[0].q.mean - best).max())
-    assert off[1.0] < 1e-5 < 5e-4 < off[0.0], off
 
 
 def test_temperature_is_a_factor_on_the_data():
