@@ -94,7 +94,10 @@ def _check_between_peers(config: Config) -> None:
     if consensus.kind not in TOGETHER:
         raise InputError(f"consensus: peers have {', '.join(TOGETHER)}, got {brief(consensus.kind)}")
     if isinstance(consensus, Sites) and consensus.passes > 1:
-        raise InputError(f"consensus.passes: peers pass on once a round what they have heard, got {consensus.passes}")
+        raise InputError(
+            "consensus.passes: peers pass on once a round what they have heard, which is enough where all are linked "
+            f"with all; must be 1, got {consensus.passes}"
+        )
     if isinstance(consensus, Pooling) and consensus.alike:
         raise InputError("consensus.alike: is for networks that stay the same; sites count data once in any")
     if learner.steps != "own":
