@@ -11,7 +11,7 @@ from consilience.errors import InputError, suggestion
 # as independent as the family has them; sharper beliefs than Bayes' rule gives (a low temperature) make up for it.
 SITED = {"kind": "natural", "pull": 0.0, "prior_sd": 0.2, "temperature": 0.01}
 # Where everybody's newest evidence is at hand, agents need not drift apart between rounds.
-CORRECTED = {**SITED, "temperature": 0.02, "correction": 1.0, "curvature_decay": 0.998}
+CORRECTED = {**SITED, "temperature": 0.02, "correction": 1.0, "curvature_decay": 0.99998}
 PULLED = {"kind": "natural", "pull": 0.02, "prior_sd": 0.05, "temperature": 1.0}
 RULES: dict[str, tuple[str, dict[str, Any] | None, dict[str, Any]]] = {
     "paper": ("variational inference, beliefs pooled by trust", {"kind": "variational"}, {"kind": "pooling"}),
