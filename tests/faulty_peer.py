@@ -46,7 +46,7 @@ def main() -> None:
             lost, again, late = (rng.random() for _ in range(3))
         if (
             neighbour not in self.neighbourhood.place.linked
-            or away(self.identity.name, self.neighbourhood.name(neighbour))
+            or away(self.identity.name, self.neighbourhood.place.members[neighbour].name)
             or lost < asked.loss
         ):
             return
@@ -58,8 +58,8 @@ def main() -> None:
             threading.Timer(2 * late * (asked.late or 0.2), send, (self, neighbour, said)).start()
 
     def receiving(self, said):
-        names = {number: link.other.name for number, link in self.around.links.items()}
-        if away(self.around.identity.name, names.get(said.sender, "")):
+        known = self.around.neighbourhood.place.members
+        if said.sender in known and away(self.around.identity.name, known[said.sender].name):
             return False
         return receive(self, said)
 

@@ -17,7 +17,7 @@ from consilience.learning import together
 from consilience.learning.asking import status
 from consilience.runs.checkpoint import check_arrays, read_header
 
-pytestmark = pytest.mark.soak
+at_length = pytest.mark.soak
 PROGRAM = Path(__file__).with_name("faulty_peer.py")
 NAMES = ("north", "east", "south", "west", "lake")
 # Sums mix slowly.
@@ -27,12 +27,12 @@ EXACT = ("sites", "tracking", "linear")
 
 
 class Network:
-    """Five peers, and whatever happens to them."""
+    """Peers, five where nothing else is said, and whatever happens to them."""
 
-    def __init__(self, folder, rule, environments=None, patience=0.4):
-        self.folder, self.rule, self.rounds = folder, rule, ROUNDS[rule]
+    def __init__(self, folder, rule, environments=None, patience=0.4, names=NAMES, rounds=None):
+        self.folder, self.rule, self.rounds, self.names = folder, rule, rounds or ROUNDS[rule], names
         given = "laplace" if rule == "sites" else rule
-        self.bundle, self.files, self.task = made(folder, given, self.rounds, patience, NAMES, (300,) * len(NAMES))
+        self.bundle, self.files, self.task = made(folder, given, self.rounds, patience, names, (300,) * len(names))
         self.environments, self.running = environments or {}, {}
 
     def start(self, name, *faults):
@@ -56,11 +56,12 @@ class Network:
             time.sleep(0.1)
 
     def said(self):
-        return {name: (self.folder / f"{name}.said").read_text()[-2000:] for name in NAMES}
+        return {name: (self.folder / f"{name}.said").read_text()[-2000:] for name in self.names}
 
     def ended(self):
         codes = {name: process.wait(400) for name, process in self.running.items()}
         assert set(codes.values()) == {0}, self.said()
+        assert not [name for name, text in self.said().items() if "Traceback" in text], self.said()
 
     def close(self):
         for process in self.running.values():
@@ -105,6 +106,22 @@ def check(network, rule, exact=True):
 FAULTS = ("--loss", "0.2", "--again", "0.2", "--late", "0.3")
 
 
+def test_those_who_disturb_are_no_mistake_of_their_own(tmp_path):
+    """Two peers under all faults for a few rounds: what the long tests stand on."""
+    names = ("north", "south")
+    world = Network(tmp_path, "sites", names=names, rounds=12)
+    try:
+        for name in names:
+            world.start(name, "--loss", "0.2", "--again", "0.5", "--late", "0.1")
+        world.ended()
+    finally:
+        world.close()
+    for name, other in (names, names[::-1]):
+        heard = [line.split(",")[1] for line in (tmp_path / name / "run" / "heard.csv").read_text().splitlines()[1:]]
+        assert 1 <= heard.count(other) <= 12
+
+
+@at_length
 @pytest.mark.parametrize("rule", ["pooling", "sites", "linear"])
 def test_everybody_is_killed_in_turn_while_a_fifth_of_all_messages_is_lost(network, rule):
     rng = np.random.default_rng(1)
@@ -120,6 +137,7 @@ def test_everybody_is_killed_in_turn_while_a_fifth_of_all_messages_is_lost(netwo
     check(world, rule)
 
 
+@at_length
 def test_who_comes_back_when_all_others_have_played_their_rounds_is_waited_for(network):
     world = network("sites", patience=4.0)  # and so they stay for 40 s
     world.signal("south", signal.SIGKILL)
@@ -132,6 +150,7 @@ def test_who_comes_back_when_all_others_have_played_their_rounds_is_waited_for(n
     check(world, "sites", exact=False)  # the others have its site as it was early on
 
 
+@at_length
 @pytest.mark.parametrize("rule", ["pooling", "sites"])
 def test_a_frozen_peer_costs_its_weight_and_comes_back(network, rule):
     world = network(rule)
@@ -144,6 +163,7 @@ def test_a_frozen_peer_costs_its_weight_and_comes_back(network, rule):
     check(world, rule)
 
 
+@at_length
 @pytest.mark.parametrize("rule", ["pooling", "tracking"])
 def test_halves_that_do_not_hear_each_other_come_together_again(network, rule):
     world = network(rule)
@@ -155,12 +175,14 @@ def test_halves_that_do_not_hear_each_other_come_together_again(network, rule):
     check(world, rule)
 
 
+@at_length
 def test_a_slow_link_is_waited_for_and_no_more(network):
     world = network("sites", "--late", "0.8")
     world.ended()
     check(world, "sites")
 
 
+@at_length
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="a clock is turned by a small library in C")
 @pytest.mark.parametrize("hours", [-23, 23])
 def test_a_clock_that_is_a_day_off_changes_nothing(network, tmp_path, hours):
