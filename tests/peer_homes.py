@@ -30,7 +30,7 @@ RULES = {
 }
 
 
-def made(folder, rule, rounds=ROUNDS, patience=120.0, names=NAMES, rows=(5, 40, 17)):
+def made(folder, rule, rounds=ROUNDS, patience=120.0, names=NAMES, rows=(5, 40, 17), **settings):
     """Homes with a file each, and a study of them on a ring, which all have joined."""
     rng = np.random.default_rng(0)
     files, of_numbers = {}, rule == "linear"
@@ -43,7 +43,13 @@ def made(folder, rule, rounds=ROUNDS, patience=120.0, names=NAMES, rows=(5, 40, 
         lines = [",".join(map(str, row)) + f",{label}" for row, label in zip(x, y, strict=True)]
         files[name].write_text("\n".join(["x0,x1,x2,out", *lines]) + "\n")
     columns = {**NUMBERS, "out": NUMBER if of_numbers else LABEL}
-    described = {"precision": "float64", "record_every": 1, "columns": columns, "model": {"kind": "mlp", "hidden": []}}
+    described = {
+        "precision": "float64",
+        "record_every": 1,
+        "columns": columns,
+        "model": {"kind": "mlp", "hidden": []},
+        **settings,
+    }
     task, _ = agreed({"experiment": "learn", **described, **RULES[rule]})
     study = Study.of({"name": "trial", "task": task, "policy": {"rounds": rounds, "patience": patience}})
     homes = [identity.create(folder / name, name, f"127.0.0.1:{free_port()}") for name in names]

@@ -101,6 +101,16 @@ def test_a_key_and_what_to_do_next(done, refused, tmp_path):
     assert identity.load(tmp_path / "peer").card.address == "localhost:9001"
     assert "is that of 'north'" in refused("peer", "init", "south", "--same-key")
     assert "kept and replaced" in refused("peer", "init", "north", "--same-key", "--replaces", "peer")
+    second = ("peer", "init", "north", "--home", "second", "--key-of", "peer")
+    assert json.loads(done(*second, "--json"))["address"] == "localhost:9001"
+    assert identity.load(tmp_path / "second").card[:4] == identity.load(tmp_path / "peer").card[:4]
+    assert "second/key.pem' is there already" in refused(*second)
+    assert "for the home that has the key" in refused("peer", "init", "north", "--same-key", "--key-of", "peer")
+    assert "is that of 'north'" in refused("peer", "init", "east", "--home", "third", "--key-of", "peer")
+    for verb in ("start", "status", "check", "leave"):
+        assert refused("peer", verb, "--home", "nowhere") == (
+            "home: 'nowhere' has no key; consilience peer init NAME makes one there"
+        )
     assert "nobody can dial you" in done("peer", "init", "east", "--home", "elsewhere")
     assert "address: must be HOST:PORT" in refused("peer", "init", "west", "--listen", "9000", "--home", "west")
     assert not (tmp_path / "west").exists()
@@ -149,9 +159,19 @@ def test_joining_and_leaving(done, refused, tmp_path):
     (tmp_path / "mine.csv").write_text("size,age,ill\n" + "1,2,no\n3,4,yes\n" * 4)
     join = ("peer", "join", "study/study.bundle", "--home", "home-north")
     assert "--data: is needed to join a study" in refused(*join)
-    assert "epoch 2, with 6 rows of mine.csv" in done(*join, "--data", "mine.csv")
+    (tmp_path / "first.bundle").write_bytes((tmp_path / "study" / "study.bundle").read_bytes())
+    told = done(*join, "--data", "mine.csv")
+    assert "epoch 2, with 6 rows of mine.csv to learn from, and 2 held out to judge by\n" in told
+    assert refused(*join, "--data", "none.csv").startswith("data: cannot read '")
     assert "a newer roster goes from peer to peer" in done("study", "sign")
     assert "joined tumours, epoch 3\n" in done(*join)
+    older = ("peer", "join", "first.bundle", "--home", "home-north", "--data", "mine.csv")
+    assert "joined tumours, epoch 3, with" in done(*older)  # what the home has is newer than what was given
+    done("peer", "join", "first.bundle", "--home", "home-south", "--data", "mine.csv", "-q")
+    (tmp_path / "home-south" / "study.bundle").write_bytes((tmp_path / "study" / "study.bundle").read_bytes())
+    removed = "south was removed in epoch 3; ask the steward"
+    assert removed in refused("peer", "start", "--home", "home-south")
+    assert removed in refused("peer", "join", "first.bundle", "--home", "home-south", "--data", "mine.csv")
     done("study", "new", "others", "--task", "mine.toml", "--home", "other", "-q")
     done("study", "add", *cards, "--home", "other", "-q")
     done("study", "links", "ring", "--home", "other", "-q")
@@ -163,6 +183,8 @@ def test_joining_and_leaving(done, refused, tmp_path):
     new = ("peer", "init", "north", "--home", "new", "--replaces", "home-north", "--listen", "localhost:9005")
     assert "study add --replaces north north.card" in done(*new)
     assert "'north' is a member already" in refused("study", "add", "new/north.card")
+    other_key = "north is not in its roster with this key, but with another one"
+    assert other_key in refused("peer", "join", "study/study.bundle", "--home", "new", "--data", "mine.csv")
     done("study", "add", "--replaces", "north", "new/north.card", "-q")
     done("study", "sign", "-q")
     assert "north: its key was replaced in epoch 4" in done("study", "show")

@@ -1,5 +1,6 @@
 """Peers over gRPC with mutual TLS, each with its own file, learn what `simulate` does with all files in one place."""
 
+import sys
 import threading
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 from peer_homes import NAMES, ROUNDS, made, simulated
 
 import consilience as cs
+from consilience.command import main as cli
 from consilience.engines.peers import identity, node
 from consilience.engines.peers.bundle import Bundle
 from consilience.engines.peers.steward import Stewardship
@@ -16,7 +18,9 @@ from consilience.learning import together
 from consilience.learning.home import join
 from consilience.learning.peer import Peer
 from consilience.network import read_turns
+from consilience.runs import folder as files_of_runs
 from consilience.runs import run
+from consilience.runs.heard import participants
 
 
 def lived(folder):
@@ -89,6 +93,10 @@ def test_where_messages_are_lost_the_realised_weights_give_the_same_beliefs(tmp_
         together.gathered([*homes, homes[0]])
     with pytest.raises(InputError, match="is not a peer's"):
         together.gathered([*homes, tmp_path / "simulated"])
+    files_of_runs.note(homes[1] / "run", study="another")
+    with pytest.raises(InputError, match="north and south were not in one study"):
+        together.gathered(homes)
+    files_of_runs.note(homes[1] / "run", study=bundle.study.hash)
     named = together.gathered(homes[:2])
     assert together.realised(named) is None  # west was heard, and its folder is not here
     assert together.put_together(named).shares["agents"] == list(NAMES[:2])
@@ -127,6 +135,52 @@ def test_a_peer_that_was_stopped_carries_on(tmp_path, monkeypatch):
     with pytest.raises(InputError, match="another process"), run.locked(tmp_path / "north" / "run"):
         Peer(tmp_path / "north").run()
     assert left == {file.name: file.read_bytes() for file in (tmp_path / "north" / "run").iterdir() if file.is_file()}
+
+
+def test_who_is_stopped_while_it_waits_has_lost_no_round(tmp_path):
+    """It is in the middle of the round, also when that happens again, and hears others in it once they are there."""
+    made(tmp_path, "pooling")
+    for _ in range(2):
+        told = []
+        north = Peer(tmp_path / "north", told=lambda what, **facts: told.append((what, facts)))  # noqa: B023
+        timer = threading.Timer(1.0, north.stop)
+        timer.start()
+        north.run()
+        assert (north.node.round, north.node.played_rounds) == (1, 0)
+        assert [what for what, _ in told] == ["listening", "stopped"]
+        assert participants(tmp_path / "north" / "run").missing == NAMES  # as yet
+    lived(tmp_path)
+    assert len((tmp_path / "north" / "run" / "heard.csv").read_text().splitlines()) == 1 + ROUNDS * 3
+
+
+def test_whose_data_is_missing_is_said(tmp_path, monkeypatch, capsys):
+    """One of three never comes, no row is held out: what is left can be used and told, with whose data it is."""
+    made(tmp_path, "laplace", held_out=0)
+    monkeypatch.setattr(node, "Patience", lambda *study: Patience(*study)._replace(round=2.0, gather=5.0, stay=0.5))
+    monkeypatch.setattr(node, "TOLD_AFTER", 0.5)
+    told = []
+    peers = [Peer(tmp_path / "north", told=lambda what, **facts: told.append((what, facts))), Peer(tmp_path / "south")]
+    threads = [threading.Thread(target=peer.run) for peer in peers]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert [peer.node.played_rounds for peer in peers] == [ROUNDS] * 2
+    waited = [facts["names"] for what, facts in told if what == "waiting"]
+    assert len(waited) == 1
+    assert any("west" in name for name in waited[0])
+    missing = "west was never heard: nothing of its data is in what was learnt"
+    assert participants(tmp_path / "north" / "run").note == missing
+    for verb, said in (("coefficients", "a regression on the data of north and south, with"), ("report", "")):
+        monkeypatch.setattr(sys, "argv", ["consilience", verb, str(tmp_path / "north" / "run")])
+        with pytest.raises(SystemExit, match="0"):
+            cli.main()
+        out = " ".join(capsys.readouterr().out.split())
+        assert missing in out
+        assert said in out
+    summary = together.report(together.gathered([tmp_path / "north", tmp_path / "south"]), tmp_path / "together")
+    assert summary["note"] == f"at north {missing}; at south {missing}"
+    assert summary["figures"] == ["figures/shares.png"]
 
 
 def test_what_does_not_fit_the_study_is_refused_before_anything_is_kept(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
@@ -39,35 +40,51 @@ def init(
     replaces: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="The home of an older key, which signs that this replaces it.")
     ] = None,
+    key_of: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="The home of your peer in another study, to have its key.")
+    ] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Make your key, which never leaves this machine, and your card, which the study's steward needs.
 
     Nothing is ever written over. Moved to another address: --same-key --listen HOST:PORT. A new key in the place of an
-    old one: --home NEW --replaces OLD.
+    old one: --home NEW --replaces OLD. A second study with the key of the first: --home NEW --key-of OLD.
     """
     with unwinding(), paths_given():
         from consilience.engines.peers import identity
 
+        if (same_key or key_of is not None) and replaces is not None:
+            raise InputError(
+                f"{'--same-key' if same_key else '--key-of'}, --replaces: a key cannot be kept and replaced"
+            )
+        if same_key and key_of is not None:
+            raise InputError("--same-key, --key-of: the first is for the home that has the key, the second for another")
+        if (kept := home if same_key else key_of) is not None and (known := identity.load(kept)).name != name:
+            raise InputError(f"NAME: the key in '{kept}' is that of '{known.name}'; a name stays with its key")
         if same_key:
-            if replaces is not None:
-                raise InputError("--same-key, --replaces: a key cannot be kept and replaced")
-            if (known := identity.load(home).name) != name:
-                raise InputError(f"NAME: the key in '{home}' is that of '{known}'; a name stays with its key")
             made = identity.moved(home, listen)
+        elif key_of is not None:
+            made = identity.copied(home, known, listen)
         else:
             made = identity.create(home, name, listen, replaces=None if replaces is None else identity.load(replaces))
     card, words = identity.card_file(home, name), identity.words(made.id)
     option = "" if replaces is None else f" --replaces {name}"
     then = f"send {card} to the study's steward, who types: consilience study add{option} {card.name}"
     if as_json:
-        told = {"name": name, "id": made.id, "words": words, "address": listen, "home": str(home), "card": str(card)}
+        told = {
+            "name": name,
+            "id": made.id,
+            "words": words,
+            "address": made.card.address,
+            "home": str(home),
+            "card": str(card),
+        }
         print_json({**told, "next": then})
     elif not quiet:
         say(f"{name}: {words}")
         say(f"wrote {card}" + ("" if same_key else f", and {home / identity.KEY}, which never leaves this machine"))
-        if not listen:
+        if not made.card.address:
             say("without --listen nobody can dial you: those with whom you are linked must be reachable")
         say(f"next: {then}; read the eight words out to them, they must see the same")
 
@@ -88,26 +105,27 @@ def join(
     """
     prepare()
     with unwinding(), paths_given():
-        from consilience.engines.peers.bundle import Bundle
         from consilience.engines.peers.identity import words
         from consilience.learning import home as homes
+        from consilience.learning.asking import status as of
 
         if data is None and not (home / homes.BUNDLE).is_file():
             raise InputError("--data: is needed to join a study: your own .csv, .parquet or .npz")
-        if data is None:
-            rows, held = None, homes.take(home, bundle)
-        else:
-            rows, held = homes.join(home, bundle, data), Bundle.read(bundle)
+        joined = homes.Joined(homes.take(home, bundle)) if data is None else homes.join(home, bundle, data)
+        running = of(home)["running"]
+    held = joined.bundle
     steward, then = words(held.steward.id), f"consilience peer start{'' if home == HOME else f' --home {home}'}"
     if as_json:
-        told = {"study": held.study.name, "epoch": held.roster.epoch, "rows": rows, "steward": steward}
-        print_json({**told, "members": [member.name for member in held.roster.members], "next": then})
+        told = {"study": held.study.name, "epoch": held.roster.epoch, "rows": joined.rows, "held_out": joined.held_out}
+        names = [member.name for member in held.roster.members]
+        print_json({**told, "steward": steward, "members": names, "next": None if running else then})
     elif not quiet:
-        learning = "" if data is None else f", with {rows} rows of {data.name}"
+        spare = f", and {joined.held_out} held out to judge by" if joined.held_out else ""
+        learning = "" if data is None else f", with {joined.rows} rows of {data.name} to learn from{spare}"
         say(f"joined {held.study.name}, epoch {held.roster.epoch}{learning}")
         say(f"members: {', '.join(member.name for member in held.roster.members)}")
         say(f"the steward's key reads {steward}: compare it on the telephone")
-        say(f"next: {then}")
+        say("your peer runs, and goes on under it from its next round on" if running else f"next: {then}")
 
 
 @peer.command()
@@ -133,17 +151,23 @@ def start(
     keep_little()
     with unwinding(), paths_given():
         from consilience.learning.peer import Peer
+        from consilience.runs.heard import participants
 
         peer_ = Peer(home, _teller(as_json, quiet), health_port=health_port, alone=True)
         if child_of:
             threading.Thread(target=_stop_with, args=(child_of, peer_), daemon=True).start()
         with asking(peer_.stop):
             fit = peer_.run()
-    done, rounds = peer_.node.round, peer_.node.life.rounds
+        taking_part = participants(fit.folder)
+    done, rounds = peer_.node.played_rounds, peer_.node.life.rounds
+    if peer_.node.removed:
+        fail(f"removed from the study after round {done}; what was learnt until then is in {fit.folder}", 1)
     if done < rounds:
         fail(f"stopped after round {done} of {rounds}; carry on with: consilience peer start --home {home}", 1)
     if not (quiet or as_json):
         say(f"all {rounds} rounds are played; what was learnt is in {fit.folder}")
+        if taking_part is not None and taking_part.note:
+            say(taking_part.note)
         say(f"next: consilience predict {fit.folder} NEW_FILE")
 
 
@@ -183,8 +207,12 @@ def told_line(what: str, facts: dict[str, Any]) -> str:
     if what == "parted":
         return f"{facts['name']}: {facts['why']}"
     if what == "silent":
-        since = "" if facts["seconds"] is None else f" for {facts['seconds']:.0f} s"
-        return f"{facts['name']}: silent{since}, {facts['rounds']} rounds missed; going on without it until it is heard"
+        since = "" if facts["seconds"] is None else f", last heard {facts['seconds']:.0f} s ago"
+        return f"{facts['name']}: {facts['rounds']} rounds missed{since}; going on without it until it is heard"
+    if what == "listening":
+        return f"listening at {facts['address']}" if facts["address"] else "calling those who can be called"
+    if what == "waiting":
+        return f"waiting for {', '.join(facts['names'])}, for {facts['seconds']:.0f} s at most (Ctrl-C ends it)"
     if what == "staying":
         return f"{', '.join(facts['names'])}: behind; staying for {facts['seconds']:.0f} s at most (Ctrl-C ends it)"
     if what == "roster":
@@ -205,6 +233,6 @@ def score_told(scores: dict[str, float]) -> str:
     ('accuracy 75.0%', '–')
     """
     for name, form in (("accuracy", ".1%"), ("rmse", ".4g"), ("nll", ".4g")):
-        if (score := scores.get(f"pooled_held_out_{name}")) is not None:
+        if math.isfinite(score := scores.get(f"pooled_held_out_{name}", math.nan)):  # none, where no row is held out
             return f"{name} {score:{form}}"
     return NO_SCORE

@@ -50,7 +50,7 @@ def demo(
         from consilience.learning.trial import of_digits, of_task
 
         if out.exists() and any(out.iterdir()):
-            raise InputError(f"--out: '{out}' is there already and not empty")
+            raise InputError(f"--out: '{out}' is there already and not empty; --out names another folder")
         out.mkdir(parents=True, exist_ok=True)
         trial = of_digits(out, agents, rounds, rule) if task is None else of_task(out, task, agents, rounds, rule)
         names = begun(out, trial)
@@ -67,7 +67,7 @@ def demo(
         summary = together.report(together.gathered([out / name for name in names]), out / "together")
     show_summary(summary, out / "together", as_json, quiet)
     if not silent:
-        say(f"next: consilience predict {out / names[0] / 'run'} FILE")
+        say(f"next: consilience predict {out / names[0] / 'run'} NEW_ROWS")
 
 
 @contextmanager

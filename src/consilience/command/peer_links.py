@@ -13,6 +13,7 @@ from consilience.command.shared import AsJson, Quiet, fail, print_json, say, sho
 from consilience.machine.stopping import unwinding
 
 __all__ = ["peer"]
+WAS = {"running": "it was killed, or its host went down"}  # what its folder said last
 
 
 @peer.command()
@@ -58,7 +59,8 @@ def status(home: Home = HOME, as_json: AsJson = False) -> None:
         _show_status(told)
     if not told["running"]:
         then = "" if told["was"] == "finished" else f"; start it with: consilience peer start --home {home}"
-        fail(f"{told['name']} does not run: {told['was']}, {told['round']} rounds are played{then}", 1)
+        rounds = "1 round is" if told["round"] == 1 else f"{told['round']} rounds are"
+        fail(f"{told['name']} does not run: {WAS.get(told['was'], told['was'])}, {rounds} played{then}", 1)
     if not told["exchanging"]:
         fail("nothing is exchanged: no neighbour contributed to the last round", 1)
 
@@ -99,18 +101,7 @@ def _show_status(told: dict[str, Any]) -> None:
     def ago(seconds: float | None) -> str:
         return "never" if seconds is None else f"{seconds:.0f} s ago"
 
-    columns = [
-        "neighbour",
-        "state",
-        "last heard",
-        "round",
-        "epoch",
-        "version",
-        "clock",
-        "MB sent",
-        "MB received",
-        "why",
-    ]
+    columns = ["neighbour", "state", "last heard", "round", "epoch", "clock", "MB sent", "received"]
     rows = [
         [
             one["name"],
@@ -118,15 +109,21 @@ def _show_status(told: dict[str, Any]) -> None:
             ago(one["last_heard"]),
             one["round"],
             one["epoch"],
-            one["version"],
             f"{one['clock']:+.1f} s",
             f"{one['bytes_sent'] / 1e6:.2f}",
             f"{one['bytes_received'] / 1e6:.2f}",
-            one["why"],
         ]
         for one in told["neighbours"]
     ]
     title = f"{told['name']} in {told['study']}, epoch {told['epoch']}: round {told['round']} of {told['rounds']}"
     show(table(columns, rows, title))
+    for one in told["neighbours"]:
+        if one["why"]:
+            say(one["why"] if one["why"].startswith(one["name"]) else f"{one['name']}: {one['why']}")
+        if one["version"] not in ("", told["version"]):
+            say(f"{one['name']}: has version {one['version']}, ours is {told['version']}; better have the same")
+    if told["blocked"]:
+        say(f"blocked here: {', '.join(told['blocked'])} (consilience peer block --undo)")
     if told["strangers"]:
-        say(f"{told['strangers']} calls of people who are not in the roster were refused")
+        whose = "people who are blocked or" if told["blocked"] else "people who are"
+        say(f"{told['strangers']} calls of {whose} not in the roster were refused")

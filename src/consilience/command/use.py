@@ -70,6 +70,16 @@ def predict(
         _show_predictions(found, who, out)
         if fit.of_points and belief in BELIEFS:
             say("weights are points by this run's rule, without doubt of their own: epistemic is 0, up to rounding")
+        say_who_is_missing(fit.folder)
+
+
+def say_who_is_missing(folder: Path) -> None:
+    """Whose data is not in what a peer has learnt, where there is anybody."""
+    from consilience.runs.heard import participants
+
+    taking_part = participants(folder)
+    if taking_part is not None and taking_part.note:
+        say(taking_part.note)
 
 
 def _belief_file(belief: str) -> Path:
@@ -141,12 +151,14 @@ def coefficients(
     prepare()
     with unwinding(), paths_given():
         from consilience.learning.fit import Fit
+        from consilience.runs.heard import participants
         from consilience.task.consensus import ALONE
 
         fit = Fit(folder)
         together = fit.coefficients(agent or 0)
         asked = range(len(fit.agents)) if agent is None else [fit.number(agent)]
         has_alone = ALONE in fit.arms
+        of_peer = participants(fit.folder) is not None
         alone = {fit.agents[k]: fit.coefficients(k, arm=ALONE) for k in asked} if has_alone else {}
     who = fit.agents[fit.number(agent or 0)]
     if as_json:
@@ -157,7 +169,8 @@ def coefficients(
     else:
         _show_coefficients(together, alone, who, fit.of_points)
         say(_of_intervals(fit))
-        if not alone:
+        say_who_is_missing(fit.folder)
+        if not alone and not of_peer:
             say("what agents find alone is not there; `consilience run … --set alone=true` adds it")
         elif len(alone) > SHOWN_ALONE:
             say(f"the first {SHOWN_ALONE} of {len(alone)} agents alone; --agent NAME shows another one, --json all")
@@ -174,11 +187,19 @@ def _plain(value: Any) -> Any:
 
 def _of_intervals(fit: Any) -> str:
     """What kind of intervals these are."""
+    from consilience.runs.heard import listed, participants
+
     if fit.of_points:
         return "weights are points by this run's rule, which do not say how sure they are"
     if fit.config.learner.kind == "laplace" and fit.config.consensus.kind in ("sites", "tracking"):
         held_out = sum(fit.record.shares.get("held_out_rows", ()))
-        rows = f"all rows but the {held_out:,} held out (none are with a test file)" if held_out else "everybody's data"
+        if (taking_part := participants(fit.folder)) is not None:
+            rows = f"the data of {listed(taking_part.present)}"
+            rows += " (each without the rows that it holds out)" if held_out else ""
+        elif held_out:
+            rows = f"all rows but the {held_out:,} held out (none are with a test file)"
+        else:
+            rows = "everybody's data"
         return f"means and intervals are those of a regression on {rows}, with the run's prior"
     return (
         "intervals are the belief's own; as a rule they are narrower than a regression on all the data would give, "

@@ -17,7 +17,7 @@ from consilience.command.peer_demo import peer
 from consilience.command.play import DataDir, play, prepare, show_summary
 from consilience.command.shared import AsJson, Quiet, Settings, print_json, say, show, working
 from consilience.command.study import study
-from consilience.command.use import coefficients, compare, export, predict
+from consilience.command.use import coefficients, compare, export, predict, say_who_is_missing
 from consilience.engines.hosts import Meeting
 from consilience.machine.stopping import unwinding
 
@@ -142,6 +142,8 @@ def report(
             to = to or new_folder("together")
             summary = together.report(peers, to)
     show_summary(summary, to, as_json, quiet)
+    if len(folders) == 1 and not (as_json or quiet):
+        say_who_is_missing(folders[0])
 
 
 @app.command()

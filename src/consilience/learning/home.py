@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import numpy as np
@@ -20,6 +21,7 @@ from consilience.experiments.learn.one import Share, share_of
 from consilience.files.whole import replacing
 from consilience.runs import folder as files
 from consilience.runs.description import pinned
+from consilience.runs.heard import STUDY
 from consilience.runs.provenance import provenance
 
 if TYPE_CHECKING:
@@ -29,33 +31,42 @@ if TYPE_CHECKING:
 
 BUNDLE, RUN, HEALTH, DATA, LOG = "study.bundle", "run", "health.json", "data.npz", "log.jsonl"
 OTHER_DATA = "is not what was learnt from so far; give it as it was, or take a new home"
+OTHER_STUDY = "has joined another study; take a home for each (consilience peer init --key-of has the same key there)"
 
 
-def join(home: Path, bundle_file: Path, data: Path) -> int:
+class Joined(NamedTuple):
+    """What a home has joined; where data was given, with so many rows to learn from, and so many to be judged by."""
+
+    bundle: Bundle
+    rows: int | None = None
+    held_out: int | None = None
+
+
+def join(home: Path, bundle_file: Path, data: Path) -> Joined:
     """Take a study's bundle into a home and check the own data against it; nothing is sent to anybody.
 
-    Tells how many rows there are to learn from.
+    What the home has then: a newer roster where neighbours have told of one, and how many rows there are.
     """
     from consilience.engines.peers import identity
     from consilience.engines.peers.bundle import Bundle
 
     own = identity.load(home)
     bundle = Bundle.read(bundle_file)
-    member = _member(own, bundle, bundle_file)
+    member = member_in(own, bundle, bundle_file)
     known = Bundle.read(home / BUNDLE) if (home / BUNDLE).exists() else None
     if known is not None and known.study.hash != bundle.study.hash:
-        raise InputError(f"home: '{printable(str(home))}' has joined another study; take a home for each")
+        raise InputError(f"home: '{printable(str(home))}' {OTHER_STUDY}")
     if known is not None and known.roster.epoch > bundle.roster.epoch:
         bundle = known  # neighbours have told of a newer roster
-    config = pinned(
-        described_by(
-            bundle.study.task,
-            shares={"kind": "files", "files": {own.name: str(data.absolute())}},
-            network={"kind": "ring", "agents": 1},
-            rounds=bundle.study.policy.rounds,
-        )
+        member = member_in(own, bundle, home / BUNDLE)
+    described = described_by(
+        bundle.study.task,
+        shares={"kind": "files", "files": {own.name: str(data.absolute())}},
+        network={"kind": "ring", "agents": 1},
+        rounds=bundle.study.policy.rounds,
     )
-    with jax.enable_x64(config.precision == "float64"):
+    with jax.enable_x64(described.precision == "float64"), _called(f"shares.files.{own.name}", "data"):
+        config = pinned(described)
         share = share_in(config, bundle, member.number, max(bundle.roster.numbers) + 1)
     home_run = home / RUN
     home_run.mkdir(exist_ok=True)
@@ -63,19 +74,32 @@ def join(home: Path, bundle_file: Path, data: Path) -> int:
         if files.latest_checkpoint(home_run) is not None and joined(home).files != config.files:
             raise InputError(f"data: '{printable(str(data))}' {OTHER_DATA}")
         files.write_shares(home_run, share.kept)
-        files.note(home_run, seeds=config.seeds(), peer=own.name, **provenance(None))
+        files.note(home_run, seeds=config.seeds(), peer=own.name, **{STUDY: bundle.study.hash}, **provenance(None))
         files.write(home_run, files.CONFIG, to_toml(config).encode())
     bundle.write(home / BUNDLE)
-    rows: int = share.kept["rows"][0]
-    return rows
+    return Joined(bundle, share.kept["rows"][0], share.kept["held_out_rows"][0])
 
 
-def _member(own: Identity, bundle: Bundle, file: Path) -> Member:
+@contextmanager
+def _called(field: str, name: str) -> Iterator[None]:
+    """Complain of a field by the name that whoever joins knows it by."""
+    try:
+        yield
+    except InputError as error:
+        if not str(error).startswith(f"{field}:"):
+            raise
+        raise InputError(f"{name}{str(error).removeprefix(field)}") from None
+
+
+def member_in(own: Identity, bundle: Bundle, file: Path) -> Member:
     """What a bundle says of this peer; one that has no place for it is refused."""
     member = bundle.roster.member(own.id)
     if member is None:
         gone = bundle.roster.tombstone(own.id)
-        said = f"was removed in epoch {gone.epoch}" if gone else "is not in its roster; send the steward your card"
+        other = any(one.name == own.name for one in bundle.roster.members)
+        said = f"was removed in epoch {gone.epoch}; ask the steward" if gone else "is not in its roster"
+        said += "" if gone else " with this key, but with another one" if other else ""
+        said += "" if gone else "; send the steward your card"
         raise InputError(f"bundle '{printable(str(file))}': {own.name} {said}")
     return member
 
@@ -90,10 +114,10 @@ def take(home: Path, bundle_file: Path) -> Bundle:
 
     held, given = bundle_in(home), Bundle.read(bundle_file)
     if given.study.hash != held.study.hash:
-        raise InputError(f"home: '{printable(str(home))}' has joined another study; take a home for each")
+        raise InputError(f"home: '{printable(str(home))}' {OTHER_STUDY}")
     if given.roster.epoch <= held.roster.epoch:
         return held
-    _member(identity.load(home), given, bundle_file)
+    member_in(identity.load(home), given, bundle_file)
     laid = newer(held, given.offer, f"bundle '{printable(str(bundle_file))}'")
     laid.write(home / BUNDLE)
     return laid

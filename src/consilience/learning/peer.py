@@ -38,7 +38,7 @@ class Peer:
     >>> fit = Peer.open("peer", "study.bundle", "mine.csv").run()  # doctest: +SKIP
     >>> Peer.open("nowhere", "study.bundle", "mine.csv")  # a home is what `consilience peer init` makes
     Traceback (most recent call last):
-    consilience.errors.InputError: home: cannot read 'nowhere/key.pem': No such file or directory
+    consilience.errors.InputError: home: 'nowhere' has no key; consilience peer init NAME makes one there
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Peer:
         self.home, self._told, self._listen, self._health_port = home, told, listen, health_port
         self._alone = alone
         self._own = identity.load(home)
-        bundle_in(home)  # refused here, where it is damaged
+        homes.member_in(self._own, bundle_in(home), home / BUNDLE)  # refused here, where it is damaged
         self.config = homes.joined(home)
         self._node: Node | None = None
         self._stopped = ""

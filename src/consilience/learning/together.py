@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from consilience.engines.peers.keeping import HEADER, HEARD
 from consilience.errors import InputError, printable
 from consilience.experiments.learn.arms import TOGETHER
 from consilience.experiments.learn.description import Config
@@ -17,20 +15,11 @@ from consilience.files.whole import write_atomically
 from consilience.network import Replay, Turn, turns_as_csv
 from consilience.runs import folder as files
 from consilience.runs import run as runs
-from consilience.runs.appended import rows_of
+from consilience.runs.heard import STUDY, Heard, Participants, heard_in, taking_part
 from consilience.runs.record import KEYS, Record
 
 OWN = {"shares", "network", "rounds", "files"}  # of a description what is a peer's own, or the study's policy
 TURNS = "turns-together.csv"
-
-
-class Heard(NamedTuple):
-    """Somebody who was heard in a round: with what weight, and how many rounds old."""
-
-    round: int
-    name: str
-    weight: float
-    age: int
 
 
 class Folder(NamedTuple):
@@ -42,6 +31,7 @@ class Folder(NamedTuple):
     heard: tuple[Heard, ...]
     facts: dict[str, Any]
     played: int
+    participants: Participants | None
 
 
 def gathered(folders: Sequence[Path]) -> list[Folder]:
@@ -72,7 +62,8 @@ def read(folder: Path) -> Folder:
     if not isinstance(config, Config) or not isinstance(name := facts.get("peer"), str):
         raise InputError(f"run: '{printable(str(folder))}' is not a peer's; only those of peers are put together")
     played = files.played(folder) or int(record.rounds(TOGETHER)[-1])
-    return Folder(name, config, record, tuple(_heard(folder)), facts, played)
+    heard = tuple(heard_in(folder))
+    return Folder(name, config, record, heard, facts, played, taking_part(facts, heard))
 
 
 def check_alike(peers: Sequence[Folder]) -> None:
@@ -82,6 +73,8 @@ def check_alike(peers: Sequence[Folder]) -> None:
         if other.name in (one.name for one in peers[:number]):
             raise InputError(f"run: '{other.name}' is given twice")
         own, theirs = (one.config.model_dump(mode="json", exclude=OWN) for one in (first, other))
+        if first.facts.get(STUDY) and other.facts.get(STUDY) not in (None, first.facts[STUDY]):
+            raise InputError(f"run: {first.name} and {other.name} were not in one study")
         if differs := [name for name in own if own[name] != theirs[name]]:
             raise InputError(f"run: {first.name} and {other.name} were not in one study: {differs[0]} differs")
         if (one := first.record.metrics()) != (two := other.record.metrics()):
@@ -154,28 +147,20 @@ def _shares(peers: Sequence[Folder]) -> dict[str, Any]:
     counts = None if kept[0]["counts"] is None else [one["counts"][0] for one in kept]
     last = max(peer.record.rounds(TOGETHER)[-1] for peer in peers)
     behind = [f"{peer.name} after round {own}" for peer in peers if (own := peer.record.rounds(TOGETHER)[-1]) < last]
-    note = f"{', '.join(behind)} did not go on; what it had then is told" if behind else None
-    return {**kept[0], **merged, "counts": counts, "agents": [peer.name for peer in peers], "note": note}
+    notes = [f"{', '.join(behind)} recorded no more; what it had then is told"] if behind else []
+    notes += [
+        f"at {peer.name} {peer.participants.note}" for peer in peers if peer.participants and peer.participants.note
+    ]
+    return {
+        **kept[0],
+        **merged,
+        "counts": counts,
+        "agents": [peer.name for peer in peers],
+        "note": "; ".join(notes) or None,
+    }
 
 
 def _facts(peers: Sequence[Folder]) -> dict[str, Any]:
     """What of how they came about is the same for all."""
     first = peers[0].facts
     return {name: first[name] for name in ("seeds", "versions", "commit") if name in first}
-
-
-def _heard(folder: Path) -> list[Heard]:
-    """Who contributed to which round."""
-    file, known = folder / HEARD, files.extent(folder, HEARD)
-    try:
-        known.check(file)
-        header, *rows = list(rows_of(file, known.bytes)) if known.bytes else [list(HEADER)]
-        if tuple(header) != HEADER:
-            raise ValueError(f"its first line must be {','.join(HEADER)}")
-        return [Heard(int(number), name, float(weight), int(age)) for number, name, weight, age in rows]
-    except OSError as error:
-        raise InputError(f"run: cannot read '{file}': {error.strerror}") from None
-    except (ValueError, csv.Error) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"run: '{file}' is damaged: {error}") from None

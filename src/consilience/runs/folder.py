@@ -142,9 +142,10 @@ def latest_checkpoint(folder: Path) -> Path | None:
 
 
 def played(folder: Path) -> int:
-    """The rounds that a run's last checkpoint knows of."""
+    """The rounds that a run's last checkpoint knows of, without one in which a peer still waited for others."""
     file = latest_checkpoint(folder)
-    return int(checkpoint.read_header(file).position.get("round", 0)) if file else 0
+    position = checkpoint.read_header(file).position if file else {}
+    return int(position.get("round", 0)) - bool(position.get("peer", {}).get("published", False))
 
 
 def extent(folder: Path, name: str = RECORD) -> Extent:

@@ -43,6 +43,7 @@ __all__ = [
     "card_file",
     "check_dates",
     "check_signature",
+    "copied",
     "create",
     "fixed_name",
     "id_of",
@@ -94,26 +95,46 @@ def create(
 ) -> Identity:
     """A new key in a home of its own; `replaces`: who it was before, where an older key is given up."""
     peer_name(name), peer_address(address)
-    for there in (folder / KEY, folder / CERTIFICATE, *_cards(folder)):
-        if there.exists():
-            raise InputError(f"home: '{printable(str(there))}' is there already, and is never written over")
+    _refuse_used(folder)
     key = new_key()
     card = Card(name, id_of_key(key), self_signed(key, now or datetime.now(UTC), days), address)
     if replaces is not None:
         card = card.replacing(replaces.id, replaces.key)
-    made = Identity(card.signed(key), key)
+    return _laid(Identity(card.signed(key), key), folder)
+
+
+def copied(folder: Path, known: Identity, address: str = "") -> Identity:
+    """The same peer in another home, for another study; reached at the same address where none is said."""
+    _refuse_used(folder)
+    card = known.card._replace(address=peer_address(address or known.card.address), replaces=None)
+    return _laid(Identity(card.signed(known.key), known.key), folder)
+
+
+def _laid(made: Identity, folder: Path) -> Identity:
+    """A peer whose home this is from now on."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if folder.stat().st_mode & OTHERS:
         raise InputError(f"home: others can look into '{printable(str(folder))}'; name a folder that is not there yet")
     _write_new(folder / KEY, made.private_pem(), 0o600)
-    _write_new(folder / CERTIFICATE, card.certificate.encode(), 0o644)
-    _write_new(card_file(folder, name), made.card.text.encode(), 0o644)
+    _write_new(folder / CERTIFICATE, made.certificate.encode(), 0o644)
+    _write_new(card_file(folder, made.name), made.card.text.encode(), 0o644)
     return made
+
+
+def _refuse_used(folder: Path) -> None:
+    for there in (folder / KEY, folder / CERTIFICATE, *_cards(folder)):
+        if there.exists():
+            raise InputError(
+                f"home: '{printable(str(there))}' is there already, and is never written over; with --same-key it is "
+                "kept, for another --listen"
+            )
 
 
 def load(folder: Path) -> Identity:
     """The peer whose home this is; its key must be its owner's alone, and card and certificate those of the key."""
     where = printable(str(folder))
+    if not (folder / KEY).exists():
+        raise InputError(f"home: '{where}' has no key; consilience peer init NAME makes one there")
     key, cards = _read_key(folder / KEY), _cards(folder)
     if len(cards) != 1:
         raise InputError(f"home: '{where}' must have one file NAME{ENDING}, has {len(cards)}")

@@ -7,7 +7,7 @@ passed on, in a file of their own: who has lost some of them hears them again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,9 +24,9 @@ from consilience.errors import InputError
 from consilience.runs import folder as files
 from consilience.runs.appended import NOTHING, Appended, Extent, Tail
 from consilience.runs.checkpoint import load_checkpoint, read_header, save_checkpoint
+from consilience.runs.heard import AMONG, HEADER, HEARD
 from consilience.runs.record import RecordWriter
 
-HEARD, HEADER = "heard.csv", ("round", "heard", "weight", "age")
 MAIL = "mail"
 PASSED_ON = "passed-on.safetensors"
 SYNCED_EVERY = 20  # rounds
@@ -53,6 +53,10 @@ class Keeper:
         self._known = {files.RECORD: NOTHING, HEARD: NOTHING}
         self._tails = dict.fromkeys(self._known, Tail(NOTHING, ""))
         self._saved = 0  # checkpoints since the other files were put on disk
+
+    def among(self, names: Sequence[str]) -> None:
+        """Whom the peer is to hear from now on, itself included."""
+        files.note(self.folder, **{AMONG: list(names)})
 
     def load(self, shapes: Any) -> Standing | None:
         """Where it stood, from the last checkpoint; nothing where there is none. `shapes`: of a state."""

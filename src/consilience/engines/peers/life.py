@@ -5,7 +5,7 @@ It waits by yielding, and reads no clock of its own: a thread drives it in a rea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from consilience.engines.peers.arrivals import Arrivals
@@ -109,8 +109,10 @@ class Life:
                     break
                 self._learn(self._next())
             self._say()
-            yield from self._hear()
-            self._pool()
+            if (yield from self._hear()):
+                self._pool()
+            else:
+                break
         self.around.save(self)
 
     def _next(self) -> int:
@@ -132,16 +134,23 @@ class Life:
         for listener in self.around.listeners():
             self.around.send(listener, Said(self.me, self.position.round, self.mailbox.say(listener)))
 
-    def _hear(self) -> Iterator[float]:
-        """Wait until all have been heard, or patience ends."""
+    def _hear(self) -> Generator[float, None, bool]:
+        """Wait until all have been heard, or patience ends; false where it is to leave before that.
+
+        Who leaves is in the middle of this round then, and goes on there: otherwise each time that somebody stops what
+        waits for others a round would be played without them.
+        """
         began = self.around.now()
-        while self.waits and not self.leaving:
+        while self.waits:
             linked = self._linked()
             missing = [one for one in linked if not self.arrivals.has(one, self.position.round)]
             left = self.waiting.left(linked, missing, self.around.now() - began)
             if left < SOON:
-                return
+                break
+            if self.leaving:
+                return False
             yield left
+        return True
 
     def _pool(self) -> None:
         number, linked = self.position.round, self._linked()

@@ -32,6 +32,8 @@ from consilience.errors import InputError
 from consilience.machine.memory import give_back
 
 GLANCE = 0.05  # seconds between two looks at who is still behind
+TOLD_AFTER = 3.0  # seconds of a round in which somebody is waited for who is not there
+LONGEST_WAIT = 3600.0
 
 
 class Node:
@@ -65,6 +67,8 @@ class Node:
         self._keep_bundle, self._laid = keep_bundle, laid
         self._stopping, self._blocked, self._shunned = "", blocked, frozenset(blocked())
         self._scores: Mapping[str, float] = {}
+        self._waits_in, self._waits_since = -1, 0.0
+        self._said_absent: set[str] = set()
         self.reception = Reception(identity, bundle, version, told, now)
         self.neighbourhood = Neighbourhood(identity, self.reception, transport, self._agreed)
         self.player = make(bundle.roster)
@@ -82,6 +86,7 @@ class Node:
         self._keeper.open()
         try:
             self._transport.start()
+            self._told("listening", address=self.identity.card.address)
             self._live()
         finally:
             self._keeper.close()
@@ -89,14 +94,33 @@ class Node:
     def _live(self) -> None:
         try:
             for wait in self.life.play():
-                self.reception.wait(min(wait, 3600.0))
+                self.reception.wait(min(wait, self._tell_absent(wait)))
                 if self.reception.will_remove(self.identity.id):
                     self.life.leaving = True  # nobody speaks to it any more
-            self._told("finished" if self.life.position.round >= self.life.rounds else "stopped", round=self.round)
+            self._told("finished" if self.played_rounds >= self.life.rounds else "stopped", round=self.played_rounds)
             self._stay()
         finally:
             self.neighbourhood.leave(self._stopping or "all rounds are played")
             self._transport.stop()
+
+    def _tell_absent(self, wait: float) -> float:
+        """Say once for whom a round waits who is not there at all; seconds until this should be looked at again."""
+        now = self.now()
+        if self._waits_in != self.round:
+            self._waits_in, self._waits_since = self.round, now
+        if (left := self._waits_since + TOLD_AFTER - now) > 0:
+            return left
+        parted = self.life.waiting.has_parted
+        standing = self.neighbourhood.standing(self.played_rounds, now)
+        absent = {
+            one.name: one.why
+            for one in standing
+            if one.contributing is not None and not one.admitted and not parted(self.bundle.roster.number(one.name))
+        }
+        if new := [why or name for name, why in absent.items() if name not in self._said_absent]:
+            self._told("waiting", names=new, seconds=round(wait))
+        self._said_absent = set(absent)
+        return LONGEST_WAIT
 
     def _stay(self) -> None:
         """Be there for those who are behind: with the last message they come to the end in a round or two."""
@@ -115,7 +139,6 @@ class Node:
 
     def status(self) -> Status:
         """How it stands now; may be asked by any thread."""
-        played = self.round - self.life.position.published
         return Status(
             name=self.identity.name,
             study=self.bundle.study.name,
@@ -124,7 +147,8 @@ class Node:
             round=self.round,
             rounds=self.life.rounds,
             scores=self._scores,
-            neighbours=self.neighbourhood.standing(played, self.now()),
+            neighbours=self.neighbourhood.standing(self.played_rounds, self.now()),
+            blocked=tuple(one.name for one in self.bundle.roster.members if one.id in self._shunned),
             strangers=sum(self._transport.refused().get(STRANGERS, {}).values()),
             pid=os.getpid(),
         )
@@ -138,6 +162,16 @@ class Node:
     def round(self) -> int:
         """The last round that was begun."""
         return self.life.position.round
+
+    @property
+    def played_rounds(self) -> int:
+        """The last round that was played to its end."""
+        return self.round - self.life.position.published
+
+    @property
+    def removed(self) -> bool:
+        """Whether it is no member of the study any more."""
+        return self.bundle.roster.member(self.identity.id) is None
 
     # What a life has around it
 
@@ -177,7 +211,7 @@ class Node:
         self._told(
             "round",
             round=number,
-            heard=[names.get(one, str(one)) for one in filled.weights if one != life.me],
+            heard=[names.get(one, str(one)) for one in filled.weights if one not in (life.me, *missed)],
             missed=[names.get(one, str(one)) for one in missed],
             scores=scores or {},
             sent=sum(sent for sent, _ in self._transport.bytes().values()),
@@ -231,6 +265,9 @@ class Node:
         """Who is heard, who listens, and what is agreed on, under this roster."""
         self.bundle = bundle
         self.neighbourhood.take(bundle, self._shunned)
+        place = self.neighbourhood.place
+        heard = place.members if self._consensus == "sites" else place.row
+        self._keeper.among([place.members[number].name for number in sorted(heard)])
 
     def _agreed(self, bundle: Bundle, place: Place) -> Agreed:
         return agreed_on(bundle, place, self._consensus, self.player.schema(wide=self._consensus == "tracking"))

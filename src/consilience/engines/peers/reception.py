@@ -63,6 +63,7 @@ class Reception:
         self.identity, self.bundle, self.version, self._told, self.now = identity, bundle, version, told, now
         self.neighbours: dict[int, Known] = {}
         self.versions: Mapping[int, Version] = {}  # those that are here
+        self._certificates: dict[int, str] = {}  # by number
         self._news, self._fresh = threading.Condition(), False
         self._offered: Bundle | None = None
 
@@ -99,6 +100,8 @@ class Reception:
     def take(self, bundle: Bundle, agreed: Agreed, linked: set[int]) -> None:
         """Go on under another roster, with links to these."""
         self.bundle, self.agreed_on = bundle, agreed
+        # Numbers are never given again, but a member may have a new key; nobody is used who is not in the roster.
+        self._certificates |= {member.number: member.certificate for member in bundle.roster.members}
         self.neighbours = {number: self.neighbours.get(number, Known()) for number in sorted(linked)}
 
     def agreed(self) -> Agreed:
@@ -177,9 +180,9 @@ class Reception:
             self._told("parted", name=by.name, why=why)
 
     def genuine(self, entry: Entry) -> bool:
-        """Whether an entry is signed by its owner."""
-        owner = next((member for member in self.bundle.roster.members if member.number == entry.owner), None)
-        return owner is not None and check_signature(owner.certificate, self._content(entry), entry.signature)
+        """Whether an entry is signed by its owner, who may have been removed while it was on its way."""
+        certificate = self._certificates.get(entry.owner)
+        return certificate is not None and check_signature(certificate, self._content(entry), entry.signature)
 
     def _content(self, entry: Entry) -> bytes:
         """What an owner signs: of which study, whose, which version, and all its numbers."""

@@ -90,7 +90,8 @@ class Status(NamedTuple):
     rounds: int
     scores: Mapping[str, float]
     neighbours: tuple[Neighbour, ...]
-    strangers: int = 0  # calls of people who showed no certificate of the roster
+    blocked: tuple[str, ...] = ()  # members of the roster with whom this peer has nothing to do
+    strangers: int = 0  # calls of people who showed no certificate of the roster, or of who is blocked
     pid: int = 0  # the process
 
     @property

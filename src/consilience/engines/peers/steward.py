@@ -54,7 +54,9 @@ class Stewardship(NamedTuple):
         """A new study, with a new key for its steward."""
         for file in (folder / STUDY, folder / NOTES, folder / BUNDLE):
             if file.exists():
-                raise InputError(f"home: '{printable(str(file))}' is there already: a study never changes")
+                raise InputError(
+                    f"home: '{printable(str(file))}' is there already: a study never changes; --home begins another"
+                )
         steward = identity.create(folder, name)
         write_atomically(folder / STUDY, study.text.encode())
         begun = cls(folder, steward, study, Notes(Roster(study.hash, 0)))

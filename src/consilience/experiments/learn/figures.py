@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from consilience.experiments.learn.arms import TOGETHER
 from consilience.experiments.learn.description import Config
 from consilience.experiments.learn.summary import SHOWN, judged_by, scores_of
 from consilience.report.style import CYCLE, accuracy_axis, canvas, finish, plain
@@ -17,18 +18,29 @@ WORDS = {"accuracy": "accuracy", "rmse": "RMSE", "nll": "negative log likelihood
 
 
 def draw(config: Config, record: Record, folder: Path) -> list[Path]:
-    """How good everybody's predictions get, and who holds how much."""
-    return [_scores(record, folder / "scores.png"), _shares(record, folder / "shares.png")]
+    """How good everybody's predictions get, where anybody is judged, and who holds how much."""
+    judged = [_scores(record, folder / "scores.png")] if np.isfinite(_judged(record, TOGETHER)).any() else []
+    return [*judged, _shares(record, folder / "shares.png")]
+
+
+def _judged(record: Record, arm: str) -> np.ndarray:
+    """The score that is drawn, by round, of those who are judged by anything."""
+    values = record.select(arm, f"pooled_{judged_by(record)}_{_first(record)}")
+    return values[:, np.isfinite(values[-1])]
+
+
+def _first(record: Record) -> str:
+    """The first score that people ask for."""
+    known = scores_of(record, judged_by(record))
+    return next(name for name in (*SHOWN, *known) if name in known)
 
 
 def _scores(record: Record, file: Path) -> Path:
-    where = judged_by(record)
-    first = next(name for name in (*SHOWN, *scores_of(record, where)) if name in scores_of(record, where))
+    where, first = judged_by(record), _first(record)
     figure, (axes,) = canvas(1, 1, 6.6, 4.6)
     lowest, highest = np.inf, -np.inf
     for colour, arm in zip(CYCLE, record.arms(), strict=False):
-        values = record.select(arm, f"pooled_{where}_{first}")
-        values = values[:, np.isfinite(values[-1])]
+        values = _judged(record, arm)
         rounds = record.rounds(arm)
         who = "each alone" if arm == ALONE else "hearing each other"
         axes.fill_between(rounds, values.min(1), values.max(1), color=colour, alpha=0.18, lw=0)

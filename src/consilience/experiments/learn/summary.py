@@ -88,9 +88,10 @@ def table(summary: dict[str, Any]) -> Table:
 
     told = list(summary["rows"].items())[:MOST_TOLD] if len(summary["rows"]) <= MOST_TOLD else []
     rows = [row(name, count, together["agents"][name], alone and alone["agents"][name]) for name, count in told]
-    everybody = "average" if summary["judged_alike"] else "everybody"
-    averages = together["average_pooled"], alone and alone["average_pooled"]
-    rows.append(row(everybody, sum(summary["rows"].values()), *averages))
+    if len(summary["rows"]) > 1:  # a peer's own folder has one
+        everybody = "average" if summary["judged_alike"] else "everybody"
+        averages = together["average_pooled"], alone and alone["average_pooled"]
+        rows.append(row(everybody, sum(summary["rows"].values()), *averages))
     return made_table(columns, rows, f"After {summary['rounds']} rounds, by {summary['tested_on']}")
 
 

@@ -20,6 +20,7 @@ from consilience.engines.peers.transport.quiet import NAME, OPTIONS, SERVICE, WE
 from consilience.errors import InputError, printable
 
 MOST_CALLS = 512  # at a time
+MOVE = "; end what has it, or move (consilience peer init NAME --same-key --listen HOST:PORT) and send the new card"
 PATIENCE = 5.0  # seconds that a new call waits for the end of the one before
 INTRODUCTION = 3.0  # seconds after which somebody who has connected must have called
 ANSWERER = (
@@ -109,7 +110,7 @@ class Answerer:
         try:
             server.add_secure_port(self.listen, credentials)
         except RuntimeError:
-            raise InputError(f"listen: cannot listen at {self.listen}: {_why_not(self.listen)}") from None
+            raise InputError(f"listen: cannot listen at {self.listen}: {_why_not(self.listen)}{MOVE}") from None
         server.start()
         self._server = server
 
