@@ -178,8 +178,10 @@ def test_whose_data_is_missing_is_said(tmp_path, monkeypatch, capsys):
         out = " ".join(capsys.readouterr().out.split())
         assert missing in out
         assert said in out
+    with pytest.raises(InputError, match="is a peer's: consilience peer start carries it on"):
+        run.carry_on(tmp_path / "north" / "run")
     summary = together.report(together.gathered([tmp_path / "north", tmp_path / "south"]), tmp_path / "together")
-    assert summary["note"] == f"at north {missing}; at south {missing}"
+    assert summary["note"] == f"at north: {missing}; at south: {missing}"
     assert summary["figures"] == ["figures/shares.png"]
 
 

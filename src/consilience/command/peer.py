@@ -212,7 +212,8 @@ def told_line(what: str, facts: dict[str, Any]) -> str:
     if what == "listening":
         return f"listening at {facts['address']}" if facts["address"] else "calling those who can be called"
     if what == "waiting":
-        return f"waiting for {', '.join(facts['names'])}, for {facts['seconds']:.0f} s at most (Ctrl-C ends it)"
+        why = f": {facts['why']}" if facts["why"] else ""
+        return f"waiting for {', '.join(facts['names'])}, {facts['seconds']} s at most (Ctrl-C ends it){why}"
     if what == "staying":
         return f"{', '.join(facts['names'])}: behind; staying for {facts['seconds']:.0f} s at most (Ctrl-C ends it)"
     if what == "roster":

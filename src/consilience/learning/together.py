@@ -149,7 +149,7 @@ def _shares(peers: Sequence[Folder]) -> dict[str, Any]:
     behind = [f"{peer.name} after round {own}" for peer in peers if (own := peer.record.rounds(TOGETHER)[-1]) < last]
     notes = [f"{', '.join(behind)} recorded no more; what it had then is told"] if behind else []
     notes += [
-        f"at {peer.name} {peer.participants.note}" for peer in peers if peer.participants and peer.participants.note
+        f"at {peer.name}: {peer.participants.note}" for peer in peers if peer.participants and peer.participants.note
     ]
     return {
         **kept[0],

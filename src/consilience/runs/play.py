@@ -21,7 +21,6 @@ from consilience.runs.appended import NOTHING, Extent
 from consilience.runs.checkpoint import load_checkpoint, save_checkpoint
 from consilience.runs.description import RunConfig
 from consilience.runs.folder import CHECKPOINT, CONFIG, RECORD
-from consilience.runs.heard import AMONG
 from consilience.runs.record import HELD_OUT_ROWS, RecordWriter, average_score
 
 LIGHT_STOPS, HEAVY_PACE = 10, 2  # recorded rounds, or rounds, that one call of the jitted program plays
@@ -225,6 +224,4 @@ def _check_position(position: dict[str, Any], digest: str, config: RunConfig, fo
     if not (isinstance(done, int) and isinstance(extent, list) and len(extent) == 2 and 0 <= done <= config.rounds):
         raise InputError(f"checkpoint: '{folder / CHECKPOINT}' does not say a round and a record that can be")
     if position.get("digest") != digest:
-        if AMONG in files.facts(folder):
-            raise InputError(f"run: '{folder}' is a peer's; consilience peer start carries it on")
         raise InputError(f"checkpoint: {CONFIG} in '{folder}' was changed since; begin a new run with it instead")

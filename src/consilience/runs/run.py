@@ -30,6 +30,7 @@ from consilience.network import Network, heard_of, turns_as_csv
 from consilience.runs import folder as files
 from consilience.runs.description import RunConfig, pinned
 from consilience.runs.folder import CONFIG, FIGURES, RECORD, SUMMARY, locked, new_folder
+from consilience.runs.heard import AMONG
 from consilience.runs.play import OnRound, RunFailed, Stopped, prepared
 from consilience.runs.provenance import provenance
 from consilience.runs.record import Record
@@ -139,6 +140,13 @@ def _write_turns(folder: Path, arms: dict[str, Arm], rounds: int) -> None:
             files.write(folder, f"turns-{name}.csv", turns_as_csv(heard, rounds).encode())
 
 
+def _to_carry_on(folder: Path) -> dict[str, Any]:
+    """The description of a run that can be played on here."""
+    if AMONG in files.facts(folder):
+        raise InputError(f"run: '{folder}' is a peer's: consilience peer start carries it on, with its neighbours")
+    return opened(folder).model_dump(mode="json", exclude_none=True)
+
+
 def carry_on(
     folder: Path,
     on_round: OnRound = lambda *_: None,
@@ -155,7 +163,7 @@ def carry_on(
     `engine` plays the arms, `simulate` unless another one is given; `complete` puts back into the description what only
     Python has (a model that was given).
     """
-    config = experiments.described(hosts.from_first(lambda: opened(folder).model_dump(mode="json", exclude_none=True)))
+    config = experiments.described(hosts.from_first(lambda: _to_carry_on(folder)))
     digest = _digest(config)
     config = experiments.lying_in(complete(_with_data(config, data_dir)), folder)
 

@@ -62,7 +62,7 @@ def test_no_certificate_or_one_of_nobody_does_not_get_through_the_handshake(host
         caller = bob._replace(own=bob.own._replace(private_pem=other.own.private_pem))
     received, code, _ = call(alice, caller)
     assert (received, code) == ([], grpc.StatusCode.UNAVAILABLE)
-    assert inside.state(bob) == "bob: waiting for its call"
+    assert inside.state(bob).startswith("bob: waiting for its call")
     assert not inside.end(bob).log
 
 
@@ -94,7 +94,7 @@ def test_a_member_posing_as_another_is_only_itself(host, alice):
     received, code, said = call(alice, carol)
     assert (received, code) == ([], grpc.StatusCode.PERMISSION_DENIED)
     assert said == "there is no link with you in the roster here; compare epochs (consilience study show)"
-    assert inside.state(bob) == "bob: waiting for its call"
+    assert inside.state(bob).startswith("bob: waiting for its call")
     line = "carol: calls us, and our roster has no link with it; if there should be one take the newest bundle (consilience peer join)"  # noqa: E501
     assert inside.state(carol) == line
     outside = host(carol, [alice, bob, carol], [alice])

@@ -117,8 +117,8 @@ class Node:
             for one in standing
             if one.contributing is not None and not one.admitted and not parted(self.bundle.roster.number(one.name))
         }
-        if new := [why or name for name, why in absent.items() if name not in self._said_absent]:
-            self._told("waiting", names=new, seconds=round(wait))
+        if new := {name: why for name, why in absent.items() if name not in self._said_absent}:
+            self._told("waiting", names=list(new), why="; ".join(filter(None, new.values())), seconds=round(wait))
         self._said_absent = set(absent)
         return LONGEST_WAIT
 

@@ -110,7 +110,7 @@ class GrpcTransport:
         if dials(own, member):
             why = f"{member.name}: calling {member.address}"
         elif own.address:
-            why = f"{member.name}: waiting for its call"
+            why = f"{member.name}: waiting for its call; is it running (consilience peer start)?"
         else:
             why = (
                 f"{member.name}: neither it nor we can be called; one needs an address (consilience peer init --listen)"
