@@ -69,6 +69,7 @@ def test_who_joins_is_counted_and_who_is_removed_is_not(tmp_path, monkeypatch, r
         assert not one.thread.is_alive()
     assert ("removed", {"epoch": newer.roster.epoch}) in living["west"].told
     assert living["west"].rounds()[-1] < ROUNDS
+    assert not [facts for one in living.values() for _, facts in one.told if "not signed by" in str(facts)]
     names = ("north", "south", "hill")
     expected = simulated(tmp_path / "all", newer, {name: files[name] for name in names}, task, ROUNDS)
     for number, name in enumerate(names):

@@ -97,6 +97,8 @@ class Node:
                 self.reception.wait(min(wait, self._tell_absent(wait)))
                 if self.reception.will_remove(self.identity.id):
                     self.life.leaving = True  # nobody speaks to it any more
+            if self.reception.will_remove(self.identity.id):  # in the middle of a round
+                self._take_offered()
             self._told("finished" if self.played_rounds >= self.life.rounds else "stopped", round=self.played_rounds)
             self._stay()
         finally:
@@ -217,8 +219,7 @@ class Node:
             sent=sum(sent for sent, _ in self._transport.bytes().values()),
         )
         self._look()
-        if (offered := self.reception.newer_bundle()) is not None:
-            self._change(offered)
+        self._take_offered()
         self._shun()
 
     def _tell_silent(self, life: Life, missed: Collection[int]) -> None:
@@ -280,6 +281,10 @@ class Node:
                 self.reception.laid(found)
         except InputError as error:
             self._told("trouble", why=str(error))
+
+    def _take_offered(self) -> None:
+        if (offered := self.reception.newer_bundle()) is not None:
+            self._change(offered)
 
     def _change(self, bundle: Bundle) -> None:
         """Go on under a newer roster."""
