@@ -104,7 +104,7 @@ def test_a_key_on_another_curve_is_refused(home):
 
 
 def test_no_home(tmp_path):
-    with pytest.raises(InputError, match=r"key.pem': No such file"):
+    with pytest.raises(InputError, match=r"has no key; consilience peer init NAME makes one there"):
         identity.load(tmp_path)
 
 
