@@ -108,6 +108,11 @@ def _verdict(error: BaseException) -> tuple[str, int]:
     return f"a mistake in consilience itself: {kind}: {first_line(error)} (set {TRACEBACK}=1 to see where)", FAILED
 
 
+def to_be_mended(error: OSError, again: str) -> str:
+    """A line for what the machine could not do while something was being kept; `again` carries on from there."""
+    return f"{_said(error)}; once that is mended, carry on with: {again}"
+
+
 def _said(error: OSError) -> str:
     return f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}"
 

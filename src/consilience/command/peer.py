@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from consilience.command.ends import paths_given
+from consilience.command.ends import paths_given, to_be_mended
 from consilience.command.play import prepare
 from consilience.command.shared import AsJson, Quiet, fail, print_json, say
 from consilience.errors import InputError
@@ -156,14 +156,18 @@ def start(
         peer_ = Peer(home, _teller(as_json, quiet), health_port=health_port, alone=True)
         if child_of:
             threading.Thread(target=_stop_with, args=(child_of, peer_), daemon=True).start()
-        with asking(peer_.stop):
-            fit = peer_.run()
+        again = f"consilience peer start --home {home}"
+        try:
+            with asking(peer_.stop):
+                fit = peer_.run()
+        except OSError as error:  # a full disk; what was kept last is whole
+            fail(to_be_mended(error, again), 1)
         taking_part = participants(fit.folder)
     done, rounds = peer_.node.played_rounds, peer_.node.life.rounds
     if peer_.node.removed:
         fail(f"removed from the study after round {done}; what was learnt until then is in {fit.folder}", 1)
     if done < rounds:
-        fail(f"stopped after round {done} of {rounds}; carry on with: consilience peer start --home {home}", 1)
+        fail(f"stopped after round {done} of {rounds}; carry on with: {again}", 1)
     if not (quiet or as_json):
         say(f"all {rounds} rounds are played; what was learnt is in {fit.folder}")
         if taking_part is not None and taking_part.note:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from consilience.command.ends import to_be_mended
 from consilience.command.shared import complain, complaints, fail, first_line, print_json, progressing, say, show
 from consilience.engines.guard import LOST, NOT_ALL, Guard, guarded
 from consilience.engines.hosts import Meeting
@@ -94,7 +95,7 @@ def play(
     except OSError as error:
         if len(told) < 2 or isinstance(error, BrokenPipeError):
             raise
-        fail(f"{error.strerror or error}; once that is mended, carry on with: {again}", 1)
+        fail(to_be_mended(error, again), 1)
     except JaxRuntimeError as error:
         if hosts.count() == 1:
             raise

@@ -16,6 +16,17 @@ PIECE = 1 << 22
 
 
 @contextmanager
+def naming(file: Path) -> Iterator[None]:
+    """Whatever goes wrong with an open file says which one it is: a full disk does not."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is not None and error.filename is None:
+            error.filename = str(file)
+        raise
+
+
+@contextmanager
 def replacing(file: Path, keep: Path | None = None) -> Iterator[IO[bytes]]:
     """A stream whose content takes the file's place as a whole when all of it is on disk, or never.
 
@@ -23,7 +34,7 @@ def replacing(file: Path, keep: Path | None = None) -> Iterator[IO[bytes]]:
     """
     beside = file.with_name(f".{file.name}.{os.getpid()}{UNFINISHED}")
     try:
-        with beside.open("w+b") as stream:
+        with naming(file), beside.open("w+b") as stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())

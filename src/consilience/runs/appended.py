@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from consilience.errors import InputError
-from consilience.files.whole import sha256_of_file
+from consilience.files.whole import naming, sha256_of_file
 
 
 class Extent(NamedTuple):
@@ -70,7 +70,7 @@ class Appended:
         file.touch()
         self._total, self._synced = sha256_of_file(file, extent.bytes), extent
         self._since: list[bytes] = []  # what was added since it was synced
-        self._file = file.open("r+b")
+        self._path, self._file = file, file.open("r+b")
         self._file.truncate(extent.bytes)
         self._file.seek(0, os.SEEK_END)
 
@@ -83,18 +83,21 @@ class Appended:
     def add(self, content: bytes) -> None:
         """Add rows as they are written."""
         self._total.update(content)
-        self._file.write(content)
+        with naming(self._path):
+            self._file.write(content)
         self._since.append(content)
 
     def sync(self) -> Extent:
         """Put everything on disk and tell what the file is now."""
         self._synced, self._since = self.flush(), []
-        os.fsync(self._file.fileno())
+        with naming(self._path):
+            os.fsync(self._file.fileno())
         return self._synced
 
     def flush(self) -> Extent:
         """Have everything survive the end of this process, and tell what the file is now."""
-        self._file.flush()
+        with naming(self._path):
+            self._file.flush()
         return Extent(self._file.tell(), self._total.hexdigest())
 
     def tail(self) -> Tail:
@@ -103,8 +106,11 @@ class Appended:
 
     def close(self) -> None:
         """Sync and close."""
-        self.sync()
-        self._file.close()
+        try:
+            self.sync()
+        finally:
+            with naming(self._path):
+                self._file.close()
 
 
 def rows_of(file: Path, length: int | None = None) -> Iterator[list[str]]:

@@ -98,10 +98,11 @@ def checked(bundle: Bundle, me: int, transport: Transport, version: str, seconds
         states = transport.states()
     finally:
         transport.stop()
-    return [_found(members[number], desk, roster.epoch, version, states) for number in linked]
+    return [found(members[number], desk, roster.epoch, version, states) for number in linked]
 
 
-def _found(member: Member, desk: Looking, epoch: int, version: str, states: Mapping[str, str]) -> Found:
+def found(member: Member, desk: Looking, epoch: int, version: str, states: Mapping[str, str]) -> Found:
+    """What is wrong with the link to a member, from what was heard of it; `states` are the transport's lines."""
     if member.number not in desk.greetings:
         why = states.get(member.id, "")
         return Found(member.name, why if why and why != CONNECTED else f"{member.name}: is connected and says nothing")

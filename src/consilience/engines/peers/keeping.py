@@ -8,6 +8,7 @@ passed on, in a file of their own: who has lost some of them hears them again.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -157,11 +158,12 @@ class Keeper:
             self._record.append(self._arm, [number], {name: np.array([[value]]) for name, value in scores.items()})
 
     def close(self) -> None:
-        """Everything on disk."""
-        for file in (self._record, self._heard):
-            if file is not None:
-                file.close()
-        self._record = self._heard = None
+        """Everything on disk; where that cannot be, both files are closed all the same."""
+        with ExitStack() as closing:
+            for file in (self._record, self._heard):
+                if file is not None:
+                    closing.callback(file.close)
+            self._record = self._heard = None
 
 
 def _looked_at(array: Any) -> np.ndarray:

@@ -83,8 +83,8 @@ class Node:
 
     def run(self) -> None:
         """Live to the last round, or until asked to stop; then say goodbye."""
-        self._keeper.open()
         try:
+            self._keeper.open()
             self._transport.start()
             self._told("listening", address=self.identity.card.address)
             self._live()
