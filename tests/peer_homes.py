@@ -19,6 +19,9 @@ LABEL, NUMBER = {"kind": "label", "levels": ["no", "yes"]}, {"kind": "target"}
 RULES = {
     "pooling": {"learner": {"kind": "variational"}, "consensus": {"kind": "pooling"}},
     "sites": {"learner": {"kind": "natural"}, "consensus": {"kind": "sites"}},
+    "corrected": {"learner": {"kind": "natural", "pull": 0.0, "correction": 1.0}, "consensus": {"kind": "sites"}},
+    "natural": {"learner": {"kind": "natural"}, "consensus": {"kind": "pooling"}},
+    "gossip": {"learner": {"kind": "gradient"}, "consensus": {"kind": "pooling"}},
     "laplace": {"learner": {"kind": "laplace"}, "consensus": {"kind": "sites"}},
     "tracking": {"learner": {"kind": "laplace"}, "consensus": {"kind": "tracking"}},
     # What the data of a linear regression says does not depend on where one stands: nothing needs to be damped.

@@ -43,7 +43,10 @@ def assert_same_beliefs(peers, together):
             np.testing.assert_allclose(own, theirs, rtol=1e-9, atol=1e-9 * np.abs(theirs).max())
 
 
-@pytest.mark.parametrize("rule", ["pooling", "sites", "tracking"])
+OTHERS = [pytest.param(rule, marks=pytest.mark.soak) for rule in ("laplace", "corrected", "natural", "gossip")]
+
+
+@pytest.mark.parametrize("rule", ["pooling", "sites", "tracking", *OTHERS])
 def test_peers_are_agents_of_a_simulation(tmp_path, rule):
     """Their beliefs, their scores, and the report of their folders put together."""
     bundle, files, task = made(tmp_path, rule)
