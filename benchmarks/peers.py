@@ -1,7 +1,10 @@
 """A round of real peers beside the same work in one process, and the memory of a peer.
 
-    python benchmarks/peers.py [--agents 9] [--rounds 40] [--rule sites] [--images] [--json]
+    python benchmarks/peers.py [--json]
+    python benchmarks/peers.py --agents 9 [--rounds 40] [--rule sites] [--images] [--json]
 
+Without --agents all that docs/peers.md tells is measured, one after the other: nine peers with images, nine and fifty
+with digits (ten minutes).
 Processes with keys of their own and mutual TLS on this machine learn digits split by label (`consilience peer demo`),
 or with `--images` do work of the size of the paper's MNIST: 784-200-200-10, 155 steps of 50 examples a round, beliefs
 of 1.6 MB (the numbers are noise, which takes as long). `simulate` plays the same task, shares and network. All share
@@ -16,17 +19,29 @@ import json
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from consilience.machine.runtime import keep_compiled_programs, use_all_cores
 
 BEGIN = 12  # rounds that are not counted: what measures is compiled in the first that is recorded, the tenth
 
 
+class Case(NamedTuple):
+    """What is measured: so many peers, for so many rounds, by a rule."""
+
+    agents: int
+    rounds: int
+    rule: str
+    images: bool = False
+
+
+ALL = (Case(9, 40, "paper", images=True), Case(9, 40, "sites"), Case(50, 20, "sites"))
+
+
 def main() -> None:
-    """Measure, and print a line or JSON."""
+    """Measure, and print a line or JSON for every case."""
     given = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    given.add_argument("--agents", type=int, default=9)
+    given.add_argument("--agents", type=int)
     given.add_argument("--rounds", type=int, default=40)
     given.add_argument("--rule", default="sites")
     given.add_argument("--images", action="store_true")
@@ -34,16 +49,21 @@ def main() -> None:
     asked = given.parse_args()
     use_all_cores()
     keep_compiled_programs()
-    with tempfile.TemporaryDirectory() as kept:
-        found = measured(Path(kept), asked.agents, asked.rounds, asked.rule, asked.images)
-    if asked.json:
-        print(json.dumps(found, indent=2))
-        return
-    print(
-        f"{asked.agents} peers: {1e3 * found['peers']:.0f} ms a round; in one process {1e3 * found['simulate']:.0f} ms "
+    cases = ALL if asked.agents is None else (Case(asked.agents, asked.rounds, asked.rule, asked.images),)
+    for case in cases:
+        with tempfile.TemporaryDirectory() as kept:
+            found = measured(Path(kept), *case)
+        print(json.dumps(found) if asked.json else line(found), flush=True)
+
+
+def line(found: dict[str, Any]) -> str:
+    """What was measured, for people."""
+    return (
+        f"{found['agents']} peers{', images' if found['images'] else ''}, {found['rule']}: "
+        f"{1e3 * found['peers']:.0f} ms a round; in one process {1e3 * found['simulate']:.0f} ms "
         f"({found['peers'] / found['simulate']:.2f} ×); a peer takes {found['megabytes']:.0f} MB "
         f"({found['peak_megabytes']:.0f} while it compiles); "
-        f"{found['bytes_a_round'] / 1e6:.2f} MB sent in a round"
+        f"{found['bytes_a_round'] / 1e6:.2f} MB sent in a round; all over after {found['seconds']:.0f} s"
     )
 
 
@@ -89,13 +109,17 @@ def measured(folder: Path, agents: int, rounds: int, rule: str, images: bool = F
             memory[one.name] = _megabytes(folder / one.name) or memory.get(one.name, {})
             sent[one.name] = one.sent
 
+    began = time.monotonic()
     ended = played(folder, names, shown)
+    ended_at = time.monotonic()
     assert not any(ended.values()), ended
     first = min(number for number in when if number >= BEGIN)
     return {
         "agents": agents,
         "rounds": rounds,
         "rule": rule,
+        "images": images,
+        "seconds": ended_at - began,
         "peers": (when[rounds] - when[first]) / (rounds - first),
         "simulate": _simulated(folder, trial, rounds),
         "megabytes": max(one["VmRSS"] for one in memory.values()),
