@@ -11,7 +11,7 @@ help:  ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
 
 run: $(VENV)/run.stamp  ## nine agents come to recognise digits that they never saw (about two minutes)
-	@$(BIN)/consilience run star-digits --rule sites --set learner.temperature=0.003
+	@$(BIN)/consilience run star-digits --rule sites-corrected --set learner.epochs=20 --set learner.decay=0.95
 
 test: lint  ## lint, types, unit tests, doctests
 	@$(MAKE) --no-print-directory --jobs 2 types unit
