@@ -15,6 +15,7 @@ from people import STUDY, bundle, person
 
 from consilience.engines.peers.keeping import Keeper, Standing
 from consilience.engines.peers.mail import NO_MAIL, Kept
+from consilience.engines.peers.membership import Asked
 from consilience.engines.peers.node import Node
 from consilience.engines.peers.player import ArmPlayer
 from consilience.engines.peers.study import Study
@@ -152,7 +153,7 @@ class Nodes:
 
         node = Unreliable(
             person(NAMES[me]), self.bundles[me], lambda roster: Toy(self.rule, me, len(roster.members)),
-            self.rule, self.keepers[me], self.net.transport(self.id(me)), "1", keep_bundle=keep, now=lambda: self.time,
+            self.rule, self.keepers[me], self.net.transport(self.id(me)), "1", home=Asked(keep), now=lambda: self.time,
             faults=self.faults, rng=self.rng,
         )  # fmt: skip
         node.life.mailbox = snapshot(node.life.mailbox)

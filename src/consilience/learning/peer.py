@@ -71,6 +71,7 @@ class Peer:
         from consilience import __version__
         from consilience.engines.peers.blocking import blocked_in
         from consilience.engines.peers.keeping import Keeper
+        from consilience.engines.peers.membership import Asked
         from consilience.engines.peers.node import Node
         from consilience.engines.peers.player import ArmPlayer
         from consilience.engines.peers.roster import Roster
@@ -102,9 +103,7 @@ class Peer:
             __version__,
             self._telling(),
             self.config.record_every,
-            lambda newer: newer.write(home / BUNDLE),
-            homes.bundles_laid(home),
-            lambda: blocked_in(home).keys(),
+            Asked(lambda newer: newer.write(home / BUNDLE), homes.bundles_laid(home), lambda: blocked_in(home).keys()),
             give_back=forget_tracing if self._alone else give_back,
         )
 

@@ -16,19 +16,18 @@ from consilience.engines.peers.bundle import Bundle
 from consilience.engines.peers.desk import Agreed
 from consilience.engines.peers.identity import Identity
 from consilience.engines.peers.keeping import Keeper
-from consilience.engines.peers.keys import Id
 from consilience.engines.peers.life import Life, Position
 from consilience.engines.peers.mailboxes import Filled, Tabled
+from consilience.engines.peers.membership import NOBODY_ASKED, Asked, Membership
 from consilience.engines.peers.messages import Said
 from consilience.engines.peers.neighbourhood import Neighbourhood
-from consilience.engines.peers.place import Place, agreed_on, mailbox_of, number_of
+from consilience.engines.peers.place import Place, agreed_on, mailbox_of
 from consilience.engines.peers.player import ArmPlayer
 from consilience.engines.peers.reception import Reception, Told, nobody
 from consilience.engines.peers.roster import Roster
 from consilience.engines.peers.status import Status
 from consilience.engines.peers.transport import STRANGERS, Transport
 from consilience.engines.peers.waiting import Patience, Waiting
-from consilience.errors import InputError
 from consilience.machine.memory import give_back
 
 GLANCE = 0.05  # seconds between two looks at who is still behind
@@ -39,9 +38,7 @@ LONGEST_WAIT = 3600.0
 class Node:
     """One peer. `make(roster)` gives the agent as it is under a roster; `run` lives to the last round.
 
-    `laid()` is a bundle that somebody has put into the home since it was last asked. `blocked()` are those whom this
-    peer has nothing to do with, whatever the roster says. Both are asked in every round.
-    `give_back()` is called once, when all programs have been compiled.
+    `home` is asked in every round who takes part. `give_back()` is called once, when all programs have been compiled.
     """
 
     def __init__(
@@ -55,31 +52,25 @@ class Node:
         version: str,
         told: Told = nobody,
         record_every: int = 1,
-        keep_bundle: Callable[[Bundle], None] = lambda bundle: None,
-        laid: Callable[[], Bundle | None] = lambda: None,
-        blocked: Callable[[], Collection[Id]] = tuple,
+        home: Asked = NOBODY_ASKED,
         now: Callable[[], float] = time.monotonic,
         give_back: Callable[[], None] = give_back,
     ) -> None:
-        self.identity, self.bundle, self._make, self._consensus = identity, bundle, make, consensus
+        self.identity, self._make, self._consensus = identity, make, consensus
         self._keeper, self._transport, self._told = keeper, transport, told
         self._record_every, self.now, self._give_back = record_every, now, give_back
-        self._keep_bundle, self._laid = keep_bundle, laid
-        self._stopping, self._blocked, self._shunned = "", blocked, frozenset(blocked())
+        self._stopping = ""
         self._scores: Mapping[str, float] = {}
         self._waits_in, self._waits_since = -1, 0.0
         self._said_absent: set[str] = set()
         self.reception = Reception(identity, bundle, version, told, now)
         self.neighbourhood = Neighbourhood(identity, self.reception, transport, self._agreed)
+        self.membership = Membership(identity, bundle, self.reception, self.neighbourhood, told, home)
         self.player = make(bundle.roster)
-        self._take_roster(bundle)
+        self.membership.take()
+        self._keep_among()
         self.life = self.reception.life = self._lived()
         self.reception.versions = self.life.mailbox.held()
-
-    @property
-    def me(self) -> int:
-        """This peer's number."""
-        return number_of(self.identity, self.bundle.roster)
 
     def run(self) -> None:
         """Live to the last round, or until asked to stop; then say goodbye."""
@@ -95,10 +86,10 @@ class Node:
         try:
             for wait in self.life.play():
                 self.reception.wait(min(wait, self._tell_absent(wait)))
-                if self.reception.will_remove(self.identity.id):
+                if self.membership.ending:
                     self.life.leaving = True  # nobody speaks to it any more
-            if self.reception.will_remove(self.identity.id):  # in the middle of a round
-                self._take_offered()
+            if self.membership.ending:  # in the middle of a round
+                self._change()
             self._told("finished" if self.played_rounds >= self.life.rounds else "stopped", round=self.played_rounds)
             self._stay()
         finally:
@@ -112,12 +103,12 @@ class Node:
             self._waits_in, self._waits_since = self.round, now
         if (left := self._waits_since + TOLD_AFTER - now) > 0:
             return left
-        parted = self.life.waiting.has_parted
+        parted, roster = self.life.waiting.has_parted, self.membership.bundle.roster
         standing = self.neighbourhood.standing(self.played_rounds, now)
         absent = {
             one.name: one.why
             for one in standing
-            if one.contributing is not None and not one.admitted and not parted(self.bundle.roster.number(one.name))
+            if one.contributing is not None and not one.admitted and not parted(roster.number(one.name))
         }
         if new := {name: why for name, why in absent.items() if name not in self._said_absent}:
             self._told("waiting", names=list(new), why="; ".join(filter(None, new.values())), seconds=round(wait))
@@ -141,16 +132,17 @@ class Node:
 
     def status(self) -> Status:
         """How it stands now; may be asked by any thread."""
+        bundle = self.membership.bundle
         return Status(
             name=self.identity.name,
-            study=self.bundle.study.name,
-            epoch=self.bundle.roster.epoch,
+            study=bundle.study.name,
+            epoch=bundle.roster.epoch,
             version=self.reception.version,
             round=self.round,
             rounds=self.life.rounds,
             scores=self._scores,
             neighbours=self.neighbourhood.standing(self.played_rounds, self.now()),
-            blocked=tuple(one.name for one in self.bundle.roster.members if one.id in self._shunned),
+            blocked=tuple(self.membership.blocked().values()),
             strangers=sum(self._transport.refused().get(STRANGERS, {}).values()),
             pid=os.getpid(),
         )
@@ -173,7 +165,7 @@ class Node:
     @property
     def removed(self) -> bool:
         """Whether it is no member of the study any more."""
-        return self.bundle.roster.member(self.identity.id) is None
+        return self.membership.removed
 
     # What a life has around it
 
@@ -198,12 +190,12 @@ class Node:
         )  # fmt: skip
 
     def played(self, life: Life, filled: Filled, missed: Collection[int]) -> None:
-        """A round was played: record it, and take a newer roster where there is one."""
+        """A round was played: record it, and go on with whoever takes part now."""
         number = life.position.round
         self.reception.versions = life.mailbox.held()
         due = number % self._record_every == 0 or number == life.rounds
         scores = self.player.measure(life.state, self._public(life), number) if due else None
-        names = {member.number: member.name for member in self.bundle.roster.members}
+        names = self.membership.names
         self._keeper.played(number, filled, names, scores)
         self.reception.contributed(number, self.row().keys() - {*missed, life.me})
         if scores and not self._scores:  # everything has been compiled
@@ -218,9 +210,7 @@ class Node:
             scores=scores or {},
             sent=sum(sent for sent, _ in self._transport.bytes().values()),
         )
-        self._look()
-        self._take_offered()
-        self._shun()
+        self._change()
 
     def _tell_silent(self, life: Life, missed: Collection[int]) -> None:
         """Say once of a neighbour that it is no longer waited for."""
@@ -239,10 +229,11 @@ class Node:
 
     def _lived(self) -> Life:
         """The life as it was kept, or at its beginning."""
-        policy = self.bundle.study.policy
+        bundle = self.membership.bundle
+        policy, links = bundle.study.policy, bundle.roster.links
         start = self.player.start()
         standing = self._keeper.load(Progress(start, self.player.publish(start)))
-        mailbox = mailbox_of(self.bundle, self.neighbourhood.place, self._consensus)
+        mailbox = mailbox_of(bundle, self.neighbourhood.place, self._consensus)
         state, position, incarnation, said = start, Position(), 1, None
         if standing is not None:
             said = standing.public
@@ -253,19 +244,17 @@ class Node:
             mailbox.only(self.neighbourhood.place.members)
         long = 10 * policy.patience
         patience = Patience(policy.patience, max(long, 60.0), policy.silent_after, long)
-        mutual = {(link.hearer, link.heard) for link in self.bundle.roster.links}
-        ahead = 2 if all((b, a) in mutual for a, b in mutual) else len(self.bundle.roster.members) + 1
+        mutual = {(link.hearer, link.heard) for link in links}
+        ahead = 2 if all((b, a) in mutual for a, b in mutual) else len(bundle.roster.members) + 1
         life = Life(
-            self.me, policy.rounds, self.player, state, mailbox, Waiting(patience), self, incarnation, position,
-            policy.kind == "sync", self.reception.signed, ahead,
+            self.membership.me, policy.rounds, self.player, state, mailbox, Waiting(patience), self, incarnation,
+            position, policy.kind == "sync", self.reception.signed, ahead,
         )  # fmt: skip
         life.public = said
         return life
 
-    def _take_roster(self, bundle: Bundle) -> None:
-        """Who is heard, who listens, and what is agreed on, under this roster."""
-        self.bundle = bundle
-        self.neighbourhood.take(bundle, self._shunned)
+    def _keep_among(self) -> None:
+        """Say who may be heard from now on."""
         place = self.neighbourhood.place
         heard = place.members if self._consensus == "sites" else place.row
         self._keeper.among([place.members[number].name for number in sorted(heard)])
@@ -273,59 +262,25 @@ class Node:
     def _agreed(self, bundle: Bundle, place: Place) -> Agreed:
         return agreed_on(bundle, place, self._consensus, self.player.schema(wide=self._consensus == "tracking"))
 
-    def _look(self) -> None:
-        """A newer roster in the home is as good as one that a neighbour offers: so it gets into a running network."""
-        try:
-            found = self._laid()
-            if found is not None and found.roster.epoch > self.bundle.roster.epoch:
-                self.reception.laid(found)
-        except InputError as error:
-            self._told("trouble", why=str(error))
-
-    def _take_offered(self) -> None:
-        if (offered := self.reception.newer_bundle()) is not None:
-            self._change(offered)
-
-    def _change(self, bundle: Bundle) -> None:
-        """Go on under a newer roster."""
-        before, life = self.bundle.roster, self.life
-        self._keep_bundle(bundle)
-        if bundle.roster.member(self.identity.id) is None:
-            self.bundle = bundle
-            gone = bundle.roster.tombstone(self.identity.id)
-            self._told("removed", epoch=gone.epoch if gone else bundle.roster.epoch)
-            self.stop("was removed")
-            life.leaving = True
-            return
-        removed = set(before.numbers) - set(bundle.roster.numbers)
-        self.neighbourhood.dismiss(bundle, removed)
-        self._take_roster(bundle)
-        self._forget(removed)
-        if self._consensus == "tracking":  # others listen now: sums begin anew, with everybody's sites as they are
-            self.player = life.player = self._make(bundle.roster)
-            life.state = self.player.begin_sums(life.state)
-            life.mailbox = mailbox_of(bundle, self.neighbourhood.place, self._consensus)
-        self.neighbourhood.offer()
-        self._told("roster", epoch=bundle.roster.epoch, members=[member.name for member in bundle.roster.members])
-
-    def _shun(self) -> None:
-        """Have nothing more to do with those who were blocked since, and something again with those who are not."""
-        try:
-            blocked = frozenset(self._blocked())
-        except InputError as error:  # who was blocked stays so
-            self._told("trouble", why=str(error))
-            return
-        if blocked != self._shunned:
-            self._shunned = blocked
-            self._take_roster(self.bundle)
-            self._forget(self._shunned_numbers())
-            self._told("blocked", names=[one.name for one in self.bundle.roster.members if one.id in blocked])
-
-    def _shunned_numbers(self) -> set[int]:
-        return {member.number for member in self.bundle.roster.members if member.id in self._shunned}
+    def _change(self) -> None:
+        """Go on with those who take part now."""
+        for change in self.membership.changes():
+            if self.removed:
+                self.stop("was removed")
+                return
+            self._keep_among()
+            self._forget(change.gone)
+            if change.renewed and self._consensus == "tracking":
+                self._begin_sums(self.membership.bundle)
 
     def _forget(self, members: set[int]) -> None:
         """What these have said is not used any more; what was pooled stays pooled."""
         self.life.arrivals.forget(members)
         if isinstance(self.life.mailbox, Tabled):
             self.life.mailbox.only(self.neighbourhood.place.members)
+
+    def _begin_sums(self, bundle: Bundle) -> None:
+        """Others listen now: sums begin anew, with everybody's sites as they are."""
+        self.player = self.life.player = self._make(bundle.roster)
+        self.life.state = self.player.begin_sums(self.life.state)
+        self.life.mailbox = mailbox_of(bundle, self.neighbourhood.place, self._consensus)
