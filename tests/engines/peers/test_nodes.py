@@ -116,7 +116,7 @@ def test_who_has_finished_stays_for_those_who_are_behind():
 
 @pytest.mark.soak
 @pytest.mark.parametrize("rule", ["sites", "tracking"])
-@settings(max_examples=350, deadline=None, phases=AS_FOUND)
+@settings(max_examples=400, deadline=None, phases=AS_FOUND)
 @given(schedule=schedules(), seed=st.integers(0, 10**6))
 def test_evidence_counts_once_at_length(rule, schedule, seed):
     check_counts_once(rule, schedule, seed)
