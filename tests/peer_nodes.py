@@ -14,6 +14,7 @@ from peer_lives import PRIOR, Own, player_of, plus, snapshot
 from people import STUDY, bundle, person
 
 from consilience.engines.peers.keeping import Keeper, Standing
+from consilience.engines.peers.links import laid
 from consilience.engines.peers.mail import NO_MAIL, Kept
 from consilience.engines.peers.membership import Asked
 from consilience.engines.peers.node import Node
@@ -121,16 +122,16 @@ class Unreliable(Node):
 class Nodes:
     """Peers of a study on a ring, and the net between them."""
 
-    def __init__(self, rule, agents, rounds, seed=0, faults=Faults(), patience=3.0, kind="sync"):  # noqa: B008
+    def __init__(self, rule, agents, rounds, seed=0, faults=Faults(), patience=3.0, kind="sync", links=None):  # noqa: B008
         self.rule, self.agents, self.rounds = rule, agents, rounds
         policy = {"rounds": rounds, "patience": patience, "kind": kind}
         limits = {"most_precision": 1e12}
         study = Study.of({"name": "trial", "task": STUDY.task, "policy": policy, "limits": limits})
-        self.bundle = bundle(*NAMES[:agents], study=study)
+        self.bundle = bundle(*NAMES[:agents], study=study, links=links and laid(links, list(range(agents))))
         self.net, self.faults = Net(seed, OfFrames(delay=faults.late)), faults
         self.rng = np.random.default_rng(seed)
         self.keepers = [KeptInMemory() for _ in range(agents)]
-        self.bundles = [self.bundle] * agents
+        self.bundles, self.blocked = [self.bundle] * agents, [set() for _ in range(agents)]
         self.nodes, self.lives, self.due = [None] * agents, [None] * agents, [0.0] * agents
         self.ended = set()
         for me in range(agents):
@@ -153,13 +154,20 @@ class Nodes:
 
         node = Unreliable(
             person(NAMES[me]), self.bundles[me], lambda roster: Toy(self.rule, me, len(roster.members)),
-            self.rule, self.keepers[me], self.net.transport(self.id(me)), "1", home=Asked(keep), now=lambda: self.time,
-            faults=self.faults, rng=self.rng,
+            self.rule, self.keepers[me], self.net.transport(self.id(me)), "1",
+            home=Asked(keep, blocked=lambda: self.blocked[me]), now=lambda: self.time, faults=self.faults, rng=self.rng,
         )  # fmt: skip
         node.life.mailbox = snapshot(node.life.mailbox)
         node._transport.start()
         self.nodes[me], self.lives[me], self.due[me] = node, node.life.play(), 0.0
         self.ended.discard(me)
+
+    def renew(self, me, newer):
+        """A newer bundle in a home, of a peer that runs or of one that does not."""
+        if self.nodes[me] is None:
+            self.bundles[me] = newer
+        else:
+            self.nodes[me].reception.laid(newer)
 
     def kill(self, me, damaged=False):
         """As kill -9 does; where the last checkpoint was damaged, the one before is what there is."""

@@ -264,6 +264,7 @@ def test_a_card_that_has_expired(done, refused, tmp_path):
         (("--set", "policy.kind=async"), ""),
         (("--rounds", "0"), "policy.rounds: should be greater than or equal to 1"),
         (("--set", "limits.most_precision=0"), "limits.most_precision: should be greater than 0"),
+        (("--set", "limits.most_bytes=10"), "limits.most_bytes: what somebody says has at least"),
         (("--steward", "a b"), "name: must be 1 to 60 letters"),
     ],
 )

@@ -15,7 +15,7 @@ from consilience.engines.peers.steward import Stewardship
 from consilience.engines.peers.waiting import Patience
 from consilience.errors import InputError
 from consilience.learning import together
-from consilience.learning.home import join
+from consilience.learning.home import join, take
 from consilience.learning.peer import Peer
 from consilience.network import read_turns
 from consilience.runs import folder as files_of_runs
@@ -76,8 +76,8 @@ def test_where_messages_are_lost_the_realised_weights_give_the_same_beliefs(tmp_
     send = node.Node.send
 
     def losing(self, neighbour, said):
-        if np.random.default_rng([self.me, neighbour, said.round]).random() < 0.3:
-            lost.append((self.me, neighbour, said.round))
+        if np.random.default_rng([self.membership.me, neighbour, said.round]).random() < 0.3:
+            lost.append((self.membership.me, neighbour, said.round))
         else:
             send(self, neighbour, said)
 
@@ -222,3 +222,27 @@ def test_a_peer_of_a_program_keeps_to_its_data_and_to_the_newest_roster(tmp_path
         Peer.open(home, study, (np.zeros((2, 3)), ["no", "yes"]))
     with pytest.raises(InputError, match="share: must be a file or a pair of arrays"):
         Peer.open(home, study, 3)
+
+
+def test_a_bundle_of_another_steward_does_not_take_the_place_of_the_one_that_was_joined(tmp_path):
+    """The same study, the same epoch, somebody else's key: whoever makes that would say who takes part."""
+    bundle, files, _ = made(tmp_path, "pooling")
+    evil = identity.create(tmp_path / "evil", "evil")
+    cards = [identity.load(tmp_path / "north").card, evil.card]
+    forged = Stewardship.begin(tmp_path / "forged", bundle.study, "steward").add(cards).link(["ring"])
+    before = (tmp_path / "north" / "study.bundle").read_bytes()
+    for more in (0, 1):
+        (forged.remove("evil") if more else forged).sign().write(tmp_path / "forged.bundle")
+        with pytest.raises(InputError, match="signed by somebody else than the steward"):
+            join(tmp_path / "north", tmp_path / "forged.bundle", files["north"])
+        with pytest.raises(InputError, match="signed by somebody else than the steward"):
+            take(tmp_path / "north", tmp_path / "forged.bundle")
+    assert (tmp_path / "north" / "study.bundle").read_bytes() == before
+
+
+def test_who_is_stopped_in_the_middle_of_the_last_round_has_not_finished(tmp_path):
+    made(tmp_path, "pooling", rounds=1)
+    north = Peer(tmp_path / "north")
+    threading.Timer(1.0, north.stop).start()
+    north.run()
+    assert files_of_runs.facts(tmp_path / "north" / "run")["status"] == "stopped"

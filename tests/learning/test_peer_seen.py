@@ -176,7 +176,7 @@ def test_somebody_else_at_the_port_is_not_believed(tmp_path):
         other.close()
 
 
-@pytest.mark.parametrize("left", ["", "{}", '{"port": 1}', '{"port": "x"}', '{"port": 1e99}'])
+@pytest.mark.parametrize("left", ["", "{}", '{"port": 1}', '{"port": "x"}', '{"port": 1e99}', "[" * 10**5])
 def test_what_a_dead_peer_left_is_not_believed(tmp_path, left):
     made(tmp_path, "pooling")
     (tmp_path / "north" / "health.json").write_text(left)

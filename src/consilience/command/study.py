@@ -185,7 +185,7 @@ def _described(
     """The study that a description and some settings make, built once to see that it can be; and what is left out."""
     from consilience.described.settings import override, read_toml
     from consilience.engines.peers.study import Study
-    from consilience.experiments.learn.agreed import agreed, built, check_wire
+    from consilience.experiments.learn.agreed import agreed, built, check_limit, check_wire
     from consilience.task.rules import ruled
 
     values = read_toml(file)
@@ -204,7 +204,7 @@ def _described(
         if more:
             raise InputError(f"task.{more[0]}: is not a study's to say")
     made = Study.of(wanted)
-    built(made.task, made.labels, made.input_shape)
+    check_limit(made.task, built(made.task, made.labels, made.input_shape), made.limits.most_bytes)
     check_wire(made.task, made.wire)
     return made, left
 

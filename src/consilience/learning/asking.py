@@ -29,7 +29,7 @@ def status(home: Path) -> dict[str, Any]:
         told = asked(int(left["port"]))
         # Whoever has the port now may be somebody else: `leave` sends a signal to the process that this names.
         same = told is not None and (told.get("name"), told.get("pid")) == (own.name, left["pid"])
-    except (OSError, ValueError, KeyError, TypeError, OverflowError):
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
         same = False
     if same and told is not None:
         return {"running": True, **told}

@@ -56,9 +56,9 @@ def join(home: Path, bundle_file: Path, data: Path) -> Joined:
     known = Bundle.read(home / BUNDLE) if (home / BUNDLE).exists() else None
     if known is not None and known.study.hash != bundle.study.hash:
         raise InputError(f"home: '{printable(str(home))}' {OTHER_STUDY}")
-    if known is not None and known.roster.epoch > bundle.roster.epoch:
-        bundle = known  # neighbours have told of a newer roster
-        member = member_in(own, bundle, home / BUNDLE)
+    if known is not None:
+        bundle = _newest(known, bundle, bundle_file)
+        member = member_in(own, bundle, bundle_file)
     described = described_by(
         bundle.study.task,
         shares={"kind": "files", "files": {own.name: str(data.absolute())}},
@@ -78,6 +78,20 @@ def join(home: Path, bundle_file: Path, data: Path) -> Joined:
         files.write(home_run, files.CONFIG, to_toml(config).encode())
     bundle.write(home / BUNDLE)
     return Joined(bundle, share.kept["rows"][0], share.kept["held_out_rows"][0])
+
+
+def _newest(held: Bundle, given: Bundle, file: Path) -> Bundle:
+    """Of the bundle that a home has and one that is given, which must go on from it, the one that is newer."""
+    from consilience.engines.peers.bundle import newer
+
+    what = f"bundle '{printable(str(file))}'"
+    if given.steward.id != held.steward.id:
+        raise InputError(f"{what}: is signed by somebody else than the steward of the study that was joined")
+    if given.roster.epoch < held.roster.epoch:
+        return held  # neighbours have told of a newer roster
+    if given.roster == held.roster:
+        return held
+    return newer(held, given.offer, what)
 
 
 @contextmanager
@@ -110,17 +124,15 @@ def take(home: Path, bundle_file: Path) -> Bundle:
     Gives the bundle that is there then, which may be newer still.
     """
     from consilience.engines.peers import identity
-    from consilience.engines.peers.bundle import Bundle, newer
+    from consilience.engines.peers.bundle import Bundle
 
     held, given = bundle_in(home), Bundle.read(bundle_file)
     if given.study.hash != held.study.hash:
         raise InputError(f"home: '{printable(str(home))}' {OTHER_STUDY}")
-    if given.roster.epoch <= held.roster.epoch:
-        return held
-    member_in(identity.load(home), given, bundle_file)
-    laid = newer(held, given.offer, f"bundle '{printable(str(bundle_file))}'")
-    laid.write(home / BUNDLE)
-    return laid
+    if (newest := _newest(held, given, bundle_file)) is not held:
+        member_in(identity.load(home), newest, bundle_file)
+        newest.write(home / BUNDLE)
+    return newest
 
 
 def bundles_laid(home: Path) -> Callable[[], Bundle | None]:

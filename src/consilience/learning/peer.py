@@ -148,7 +148,7 @@ class Peer:
             try:
                 with self._answering(node):
                     node.run()
-                ending = "finished" if node.round >= node.life.rounds else "stopped"
+                ending = "finished" if node.played_rounds >= node.life.rounds else "stopped"
             finally:
                 files.note(self.home / RUN, status=ending)
         return Fit(self.home / RUN)

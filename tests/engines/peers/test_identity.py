@@ -242,3 +242,12 @@ def test_addresses_where_nobody_is(address, home):
     with pytest.raises(InputError, match="address: must be HOST:PORT"):
         identity.create(home, "north", address)
     assert not home.exists()
+
+
+def test_a_new_key_has_the_old_ones_name_and_keeps_its_word_when_it_moves(home, tmp_path):
+    old = identity.create(home, "north")
+    with pytest.raises(InputError, match="--replaces: the key is that of 'north'"):
+        identity.create(tmp_path / "new", "south", replaces=old)
+    assert not (tmp_path / "new").exists()
+    identity.create(tmp_path / "new", "north", replaces=old)
+    assert identity.moved(tmp_path / "new", "localhost:9001").card.countersigned_by(old.certificate)

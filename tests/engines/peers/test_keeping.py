@@ -30,7 +30,7 @@ def play(kept, rounds, incarnation=1, mail=NO_MAIL):
     """As a life does: a round is saved when it is published, and told when it was pooled."""
     for number in rounds:
         kept.save(STATE, STATE, Position(number, True), Kept({}, {}), incarnation, lambda: mail)
-        kept.played(number, Filled({}, {0: 0.5, 1: 0.5}, {}), NAMES, {"accuracy": number / 100})
+        kept.played(number, Filled({}, {0: 0.5, 1: 0.5}, {}, {1}), NAMES, {"accuracy": number / 100})
 
 
 def content(folder):
@@ -148,3 +148,35 @@ def test_what_others_say_again_is_kept_now_and_then(tmp_path):
     (folder / PASSED_ON).write_bytes(content)
     with pytest.raises(InputError, match=r"passed-on\.safetensors' is damaged.*neighbours say again"):
         loaded(folder)
+
+
+def test_who_has_played_and_lost_its_checkpoints_does_not_begin_anew_without_a_word(tmp_path):
+    folder = tmp_path / "run"
+    kept = keeper(folder)
+    kept.open()
+    kept.close()
+    loaded(folder)  # nothing was played
+    kept = keeper(folder)
+    kept.open()
+    play(kept, [1, 2])
+    kept.close()
+    before = (folder / HEARD).read_bytes()
+    for file in folder.glob("checkpoint*"):
+        file.unlink()
+    with pytest.raises(InputError, match=r"checkpoint\.safetensors' is gone, and rounds were played"):
+        loaded(folder)
+    assert (folder / HEARD).read_bytes() == before
+
+
+def test_what_does_not_fit_into_a_message_comes_later_and_nobody_is_left_out():
+    mailbox = Tabled(0, most=3)
+    for number in range(1, 7):
+        for owner in range(6):  # everybody has something new in every round
+            mailbox.table[owner] = Entry(owner, (number, 1), {}, "")
+        held = dict(mailbox._known.get(9, {}))
+        said = mailbox.say(9)
+        assert len(said) == 3
+        assert said[0].owner == 0
+        mailbox.knows(9, held | {entry.owner: entry.version for entry in said})
+    assert min(version for owner, version in mailbox._known[9].items()) >= (4, 1)
+    assert set(mailbox._known[9]) == set(range(6))

@@ -6,6 +6,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from peer_lives import PRIOR, Own, World, plus
 
+from consilience.engines.peers.messages import Entry, Said
 from consilience.engines.peers.waiting import Patience
 
 
@@ -118,8 +119,6 @@ def test_who_comes_back_joins_the_round_that_the_others_play():
 
 
 def test_nobody_is_misled_by_a_neighbour_that_claims_to_be_far_ahead():
-    from consilience.engines.peers.messages import Entry, Said
-
     W = both_ways(np.random.default_rng(3), 5)
     world = World(W, "pooling", 30)
     liar = next(j for j in range(1, 5) if W[0][j] > 0)
@@ -144,3 +143,35 @@ def test_a_small_part_does_not_vanish_beside_a_large_counter():
         heard = Said(1, number, (Entry(1, (number, 1), {"agents": np.array([0.5])}),), epoch=0)
         pooled = mailbox.filled(number, row, [heard]).pooled["agents"]
     assert pooled == 0.5e-20
+
+
+def told_of(kind, say):
+    """Two peers by pooling, of which the second says what a test wants: (round, weights, missed) of the first."""
+    staleness = None if kind == "sync" else 5
+    world = World(np.full((2, 2), 0.5), "pooling", 6, patience=Patience(1.0, 1.0, 2), staleness=staleness)
+    world.kill(1)
+    for when, number in say:
+        said = Said(1, number, (Entry(1, (number, 1), PRIOR),))
+        if kind == "async":  # it plays all its rounds at once
+            world.lives[0].receive(said)
+        else:
+            world.later(when, lambda said=said: world.lives[0].receive(said) and world.call(0))
+    world.play()
+    return world.histories[0], world.lives[0].waiting
+
+
+def test_whose_message_was_lost_is_missed_though_it_is_further_on():
+    history, waiting = told_of("sync", [(0.0, 2), (0.5, 3), (0.5, 4)])
+    assert [(number, set(weights), missed) for number, weights, missed in history[:3]] == [
+        (1, {0}, [1]),
+        (2, {0, 1}, []),
+        (3, {0, 1}, []),
+    ]
+    assert waiting.missed[1] > 0  # after round 4 it said nothing more
+
+
+def test_who_does_not_wait_has_heard_what_it_used_however_old():
+    history, _ = told_of("async", [(0.0, 1)])
+    used = [1 in weights for _, weights, _ in history]
+    assert any(used)
+    assert [1 in missed for *_, missed in history] == [not each for each in used]

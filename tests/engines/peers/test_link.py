@@ -167,3 +167,31 @@ def test_the_pieces_of_a_message_follow_one_another_without_a_wait(monkeypatch):
     assert [parsed(left.take(60.0))[0] for _ in range(pieces)] == [Kind.BELIEF] * pieces
     monkeypatch.setattr(left._changed, "wait", lambda seconds: None)
     assert left.take(60.0) is None
+
+
+def test_who_asks_and_asks_and_does_not_read_takes_no_memory():
+    one = Reception(0)
+    link = Link(MEMBERS[1], MEMBERS[0].id, one)
+    link.opened()
+    old = one.greeting()._asdict() | {"epoch": 1}  # which is answered with the roster
+    for incarnation in range(200):
+        link.receive(frame(Kind.HELLO, old))
+        said = Said(1, 7, (site_of(1, 7)._replace(version=(7, incarnation)),))
+        for each in Spoken(said, incarnation, one.now, MEMBERS[1].id).frames():
+            link.receive(each)
+    waiting = [parsed(content) for content in iter(lambda: link.take(0.0), None)]
+    assert sorted(kind for kind, _, _ in waiting) == sorted({kind for kind, _, _ in waiting})
+    (receipt,) = (header for kind, header, _ in waiting if kind == Kind.RECEIPT)
+    assert receipt["round"] == 7
+
+
+@pytest.mark.parametrize("changed", [{"clock": 10**400}, {"clock": 1.7e308}, {"round": 10**400}, {"epoch": 2**53}])
+def test_numbers_that_nobody_computes_with_are_refused(changed):
+    one = Reception(0)
+    link = Link(MEMBERS[1], MEMBERS[0].id, one)
+    link.opened()
+    with pytest.raises(Refused, match="a greeting must say"):
+        link.receive(frame(Kind.HELLO, {**one.greeting()._asdict(), **changed}))
+    link.receive(frame(Kind.HELLO, one.greeting()._asdict()))
+    with pytest.raises(Refused, match="a receipt must say"):
+        link.receive(frame(Kind.RECEIPT, {"round": 10**400, "held": {}}))

@@ -1,5 +1,7 @@
 """Rosters: members can be told apart, weights are those of the links there are, and only newer ones are taken."""
 
+import time
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -10,8 +12,11 @@ from people import STUDY, bundle, member, person, roster
 
 from consilience.engines.peers.bundle import Bundle, newer
 from consilience.engines.peers.links import RULES, Link, laid, mutual, named_pairs, read_links
+from consilience.engines.peers.place import agreed_on, place_of
+from consilience.engines.peers.reception import Reception, nobody
 from consilience.engines.peers.roster import Removed, Roster
 from consilience.engines.peers.study import Study
+from consilience.engines.peers.wire.schema import Leaf, Schema
 from consilience.errors import InputError
 from consilience.network import check, complete, metropolis, ring
 
@@ -286,3 +291,20 @@ def test_forged_signatures():
         newer(held, later.text)
     with pytest.raises(InputError, match="is not as a roster is written"):
         newer(held, bundle("north", "south", epoch=0).offer)
+
+
+def test_a_roster_that_is_passed_over_by_a_newer_one_is_nothing_new():
+    """Neighbours may be at different epochs: who offers an older one than was offered meanwhile is refused nothing."""
+    held = bundle("north", "east")
+    offers = {epoch: bundle("north", "east", epoch=epoch).offer for epoch in (2, 3)}
+    reception = Reception(person("north"), held, "1", nobody, time.monotonic)
+    place = place_of(person("north"), held.roster, ())
+    schema = Schema((Leaf("x", "float64", (1,)),))
+    reception.take(held, agreed_on(held, place, "pooling", schema), place.linked)
+    other = held.roster.named("east")
+    reception.offered(offers[3], other)
+    reception.offered(offers[2], other)
+    assert reception.newer_bundle().roster.epoch == 3
+    reception.take(bundle("north", "east", epoch=3), reception.agreed_on, place.linked)
+    with pytest.raises(InputError, match="older than the one"):
+        reception.offered(offers[2], other)

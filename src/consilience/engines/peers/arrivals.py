@@ -68,15 +68,15 @@ class Arrivals:
                 self._used.pop(sender, None)
 
     def round_of_most(self, neighbours: Iterable[int]) -> int:
-        """The round that half of the neighbours at least have reached, of those who have said anything.
+        """The round that more than half of these neighbours have reached; who has said nothing is at the beginning.
 
-        No single neighbour, however far ahead it claims to be, makes this peer leave rounds out.
+        Where there are two or more, no single one, however far ahead it claims to be, makes a peer leave rounds out.
 
         >>> arrivals = Arrivals()
         >>> for sender, number in enumerate([5, 6, 10**9]):
         ...     _ = arrivals.put(Said(sender, number, ()))
-        >>> arrivals.round_of_most(range(3))
-        6
+        >>> arrivals.round_of_most(range(3)), arrivals.round_of_most([2, 3])
+        (6, 0)
         """
-        rounds = sorted((self._newest[one] for one in neighbours if one in self._newest), reverse=True)
+        rounds = sorted((self._newest.get(one, 0) for one in neighbours), reverse=True)
         return rounds[len(rounds) // 2] if rounds else 0

@@ -31,7 +31,7 @@ from consilience.engines.peers.keys import (
 from consilience.engines.peers.names import peer_address, peer_name
 from consilience.engines.peers.signed import read_text
 from consilience.engines.peers.words import words
-from consilience.errors import InputError, printable
+from consilience.errors import InputError, brief, printable
 from consilience.files.reading import reading
 from consilience.files.whole import write_atomically
 
@@ -95,6 +95,8 @@ def create(
 ) -> Identity:
     """A new key in a home of its own; `replaces`: who it was before, where an older key is given up."""
     peer_name(name), peer_address(address)
+    if replaces is not None and replaces.name != name:
+        raise InputError(f"--replaces: the key is that of {brief(replaces.name)}; give the new one the same name")
     _refuse_used(folder)
     key = new_key()
     card = Card(name, id_of_key(key), self_signed(key, now or datetime.now(UTC), days), address)
@@ -149,7 +151,7 @@ def load(folder: Path) -> Identity:
 def moved(folder: Path, address: str) -> Identity:
     """The same peer, reached elsewhere: a new card by the same key."""
     known = load(folder)
-    card = known.card._replace(address=peer_address(address), replaces=None).signed(known.key)
+    card = known.card._replace(address=peer_address(address)).signed(known.key)
     write_atomically(card_file(folder, card.name), card.text.encode())
     return Identity(card, known.key)
 

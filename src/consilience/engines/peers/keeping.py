@@ -23,7 +23,7 @@ from consilience.engines.peers.messages import Arrays
 from consilience.engines.peers.wire.schema import named
 from consilience.errors import InputError
 from consilience.runs import folder as files
-from consilience.runs.appended import NOTHING, Appended, Extent, Tail
+from consilience.runs.appended import NOTHING, Appended, Extent, Tail, rows_of
 from consilience.runs.checkpoint import load_checkpoint, read_header, save_checkpoint
 from consilience.runs.heard import AMONG, HEADER, HEARD
 from consilience.runs.record import RecordWriter
@@ -63,6 +63,11 @@ class Keeper:
         """Where it stood, from the last checkpoint; nothing where there is none. `shapes`: of a state."""
         file = files.latest_checkpoint(self.folder)
         if file is None:
+            if (self.folder / HEARD).exists() and sum(1 for _ in rows_of(self.folder / HEARD)) > 1:
+                raise InputError(
+                    f"checkpoint: '{self.folder / files.CHECKPOINT}' is gone, and rounds were played; put it back, or "
+                    "begin anew in another home (consilience peer init --key-of)"
+                )
             return None
         position, found = self._loaded(file, {self._arm: _as_run(shapes)})
         progress = jax.tree.map(lambda x: np.asarray(x)[0, 0], found[self._arm])

@@ -117,7 +117,8 @@ class Life:
 
     def _next(self) -> int:
         """The round to play: the one after the last, or, where most neighbours have left this peer behind, theirs."""
-        after, reached = self.position.round + 1, self.arrivals.round_of_most(self._linked())
+        unheard = {one for one in self._linked() if self.waiting.missed.get(one) and not self.arrivals.has(one, 1)}
+        after, reached = self.position.round + 1, self.arrivals.round_of_most({*self._linked()} - unheard)
         behind = self.waits and reached - self.position.round >= self._ahead  # further than who waits for all can be
         return min(reached if behind else after, self.rounds)
 
@@ -157,6 +158,7 @@ class Life:
         filled = self.mailbox.filled(number, self.around.row(), self.arrivals.taken(number if self.waits else None))
         self.state = self.player.pool(self.state, filled.pooled)
         self.position = Position(number, False)
-        heard = [one for one in linked if self.arrivals.has(one, number)]
-        self.waiting.after_round(linked, heard)
-        self.around.played(self, filled, [one for one in linked if one not in heard])
+        # Who is further on is there all the same, though nothing of it was used.
+        there = [one for one in linked if one in filled.heard or (self.waits and self.arrivals.has(one, number))]
+        self.waiting.after_round(linked, there)
+        self.around.played(self, filled, [one for one in linked if one not in filled.heard])

@@ -17,7 +17,7 @@ from consilience.engines.peers.spoken import Spoken, expected_of
 from consilience.engines.peers.study import differing
 from consilience.engines.peers.wire import Assembler, Kind, Refused, by_owner, decoded, frame, parsed
 from consilience.engines.peers.wire.frames import Buffer
-from consilience.engines.peers.wire.messages import About
+from consilience.engines.peers.wire.messages import LARGEST, About
 from consilience.errors import InputError, brief
 
 LONGEST_REASON = 200  # characters that somebody says when it leaves
@@ -111,7 +111,9 @@ class Link:
 
     def _tell(self, kind: Kind, header: Mapping[str, Any], payload: bytes = b"") -> None:
         with self._changed:
-            self._control.append(frame(kind, header, payload))
+            # The newest of a kind says all: who asks and asks and does not read takes no memory.
+            waiting = (each for each in self._control if each[0] != kind)
+            self._control = deque([*waiting, frame(kind, header, payload)])
             self._changed.notify_all()
 
     def _greet(self, header: dict[str, Any]) -> None:
@@ -154,14 +156,10 @@ class Link:
 
     def _take_receipt(self, header: dict[str, Any]) -> None:
         held = header.get("held")
-        if set(header) != {"round", "held"} or type(header["round"]) is not int or not isinstance(held, dict):
+        if set(header) != {"round", "held"} or not _is(header["round"], int) or not isinstance(held, dict):
             raise Refused("frame", "a receipt must say a round, and what is held")
         number_of = self._desk.agreed().number_of
-        known = {
-            number_of[id]: as_version(count)
-            for id, count in held.items()
-            if id in number_of and type(count) is int and count >= 0
-        }
+        known = {number_of[id]: as_version(count) for id, count in held.items() if id in number_of and _is(count, int)}
         self._desk.receipt(self.other, header["round"], known)
 
     def _allowed(self, announced: About) -> int:
@@ -198,9 +196,9 @@ class Link:
 
 def _is(value: Any, kind: Any) -> bool:
     if kind is int:
-        return type(value) is int and value >= 0
+        return type(value) is int and 0 <= value <= LARGEST
     if kind is bool:
         return type(value) is bool
     if kind is float:
-        return type(value) in (int, float)
+        return type(value) in (int, float) and abs(value) <= LARGEST
     return isinstance(value, str) and len(value) <= LONGEST_REASON

@@ -10,7 +10,7 @@ An inbox is a weighted sum of messages, as in `simulate`; only here the messages
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -22,11 +22,15 @@ AT_ONCE = 1 << 14  # numbers
 
 
 class Filled(NamedTuple):
-    """An inbox, and of whom it was made: weights under pooling, else 1 for everybody who was heard; ages in rounds."""
+    """An inbox, and of whom it was made: weights under pooling, else 1 for everybody in it; ages in rounds.
+
+    heard: the neighbours whose own messages were used in this round.
+    """
 
     pooled: Arrays
     weights: Mapping[int, float]
     ages: Mapping[int, int]
+    heard: Collection[int]
 
 
 @runtime_checkable
@@ -123,14 +127,14 @@ class Pooled:
         weights[self._me] = row[self._me] + sum(w for j, w in row.items() if j != self._me and j not in used)
         ages = {sender: number - said.round for sender, said in used.items()} | {self._me: 0}
         pooled = weighted_sum((weights[j], beliefs[j]) for j in weights)
-        return Filled(pooled, weights, ages)
+        return Filled(pooled, weights, ages, used.keys())
 
 
 class Tabled:
-    """The newest site of everybody that has come here, at any distance."""
+    """The newest site of everybody that has come here, at any distance. `most`: how many go into a message."""
 
-    def __init__(self, me: int, table: Mapping[int, Entry] | None = None) -> None:
-        self._me = me
+    def __init__(self, me: int, table: Mapping[int, Entry] | None = None, most: int | None = None) -> None:
+        self._me, self._most = me, most
         self.table: dict[int, Entry] = dict(table or {})
         self._known: dict[int, dict[int, Version]] = {}  # what each neighbour has said that it holds
         self._members: Collection[int] | None = None  # whose sites are used; everybody's where nothing is said
@@ -156,13 +160,19 @@ class Tabled:
         self.table[entry.owner] = entry
 
     def say(self, neighbour: int) -> tuple[Entry, ...]:
-        """The own site, and what is newer than what the neighbour is known to hold; of its own site it knows best."""
+        """The own site, and what is newer than what the neighbour is known to hold; of its own site it knows best.
+
+        What does not fit comes later: first goes that of which the neighbour has the oldest version.
+        """
         known = self._known.get(neighbour, {})
-        return tuple(
-            entry
-            for owner, entry in sorted(self.table.items())
-            if owner == self._me or (owner != neighbour and entry.version > known.get(owner, (0, 0)))
-        )
+        news = [
+            owner
+            for owner, entry in self.table.items()
+            if owner not in (self._me, neighbour) and entry.version > known.get(owner, (0, 0))
+        ]
+        if self._most is not None and len(news) >= self._most:
+            news = sorted(news, key=lambda owner: (known.get(owner, (0, 0)), owner))[: self._most - 1]
+        return tuple(self.table[owner] for owner in sorted({*news, *(self.table.keys() & {self._me})}))
 
     def held(self) -> dict[int, Version]:
         """Of everybody the version that is here."""
@@ -174,7 +184,9 @@ class Tabled:
 
     def filled(self, number: int, row: Mapping[int, float], messages: Iterable[Said]) -> Filled:
         """Σ_j t_j over all that is here by now; the newest version of each wins."""
+        heard = set()
         for said in messages:
+            heard.add(said.sender)
             for entry in said.entries:
                 held = self.table.get(entry.owner)
                 if entry.owner != self._me and (held is None or entry.version > held.version):
@@ -182,7 +194,11 @@ class Tabled:
         self.only(self._members)  # what was on its way may be of somebody who was removed meanwhile
         ones = dict.fromkeys(sorted(self.table), 1.0)
         ages = {owner: max(number - self.table[owner].version[0], 0) for owner in ones}
-        return Filled(weighted_sum((1.0, self.table[owner].arrays) for owner in ones), ones, ages)
+        return Filled(weighted_sum((1.0, self.table[owner].arrays) for owner in ones), ones, ages, heard)
+
+    def believe(self, genuine: Callable[[Entry], bool]) -> None:
+        """Keep of others what is signed by a key that they have now, as their neighbours do: keys are replaced."""
+        self.table = {owner: entry for owner, entry in self.table.items() if owner == self._me or genuine(entry)}
 
     def only(self, members: Collection[int] | None) -> None:
         """Use the sites of these from now on, and of nobody else: others were removed, or are blocked here."""
@@ -255,7 +271,7 @@ class Counted:
             self.taken[sender] = counter
         ones = dict.fromkeys([self._me, *sorted(newest)], 1.0)
         ages = {self._me: 0} | {sender: max(number - said.round, 0) for sender, said in newest.items()}
-        return Filled(weighted_sum((1.0, part) for part in grown), ones, ages)
+        return Filled(weighted_sum((1.0, part) for part in grown), ones, ages, newest.keys())
 
 
 def weighted_sum(parts: Iterable[tuple[float, Arrays]]) -> dict[str, np.ndarray]:

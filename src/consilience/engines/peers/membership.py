@@ -74,7 +74,8 @@ class Membership:
 
     def blocked(self) -> dict[int, str]:
         """Members whom this peer has nothing to do with."""
-        return {one.number: one.name for one in self.bundle.roster.members if one.id in self._shunned}
+        gone = self.bundle.roster.owned_by(self._shunned)
+        return {number: name for number, name in self.names.items() if number in gone}
 
     def take(self) -> None:
         """Go on under the roster as it is."""

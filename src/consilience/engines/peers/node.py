@@ -17,7 +17,7 @@ from consilience.engines.peers.desk import Agreed
 from consilience.engines.peers.identity import Identity
 from consilience.engines.peers.keeping import Keeper
 from consilience.engines.peers.life import Life, Position
-from consilience.engines.peers.mailboxes import Filled, Tabled
+from consilience.engines.peers.mailboxes import Filled, Mailbox, Tabled
 from consilience.engines.peers.membership import NOBODY_ASKED, Asked, Membership
 from consilience.engines.peers.messages import Said
 from consilience.engines.peers.neighbourhood import Neighbourhood
@@ -233,15 +233,17 @@ class Node:
         policy, links = bundle.study.policy, bundle.roster.links
         start = self.player.start()
         standing = self._keeper.load(Progress(start, self.player.publish(start)))
-        mailbox = mailbox_of(bundle, self.neighbourhood.place, self._consensus)
+        mailbox = self._mailbox(bundle)
         state, position, incarnation, said = start, Position(), 1, None
         if standing is not None:
             said = standing.public
             state, position, incarnation = standing.state, standing.position, standing.incarnation + 1
+            if self._consensus == "tracking" and standing.mail.known.get("epoch") != bundle.roster.epoch:
+                # Another roster was laid into the home meanwhile: sums begin anew, as they do for all others.
+                state, position = self.player.begin_sums(state), Position(position.round)
             mailbox.restore(standing.mail, standing.public)
             mailbox.recall(standing.passed_on)
-        if isinstance(mailbox, Tabled):
-            mailbox.only(self.neighbourhood.place.members)
+        self._use(mailbox)
         long = 10 * policy.patience
         patience = Patience(policy.patience, max(long, 60.0), policy.silent_after, long)
         mutual = {(link.hearer, link.heard) for link in links}
@@ -276,11 +278,19 @@ class Node:
     def _forget(self, members: set[int]) -> None:
         """What these have said is not used any more; what was pooled stays pooled."""
         self.life.arrivals.forget(members)
-        if isinstance(self.life.mailbox, Tabled):
-            self.life.mailbox.only(self.neighbourhood.place.members)
+        self._use(self.life.mailbox)
+
+    def _use(self, mailbox: Mailbox) -> None:
+        """Of what is held use that of those who take part."""
+        if isinstance(mailbox, Tabled):
+            mailbox.only(self.neighbourhood.place.members)
+            mailbox.believe(self.reception.genuine)
 
     def _begin_sums(self, bundle: Bundle) -> None:
         """Others listen now: sums begin anew, with everybody's sites as they are."""
         self.player = self.life.player = self._make(bundle.roster)
         self.life.state = self.player.begin_sums(self.life.state)
-        self.life.mailbox = mailbox_of(bundle, self.neighbourhood.place, self._consensus)
+        self.life.mailbox = self._mailbox(bundle)
+
+    def _mailbox(self, bundle: Bundle) -> Mailbox:
+        return mailbox_of(bundle, self.neighbourhood.place, self._consensus, self.reception.agreed_on)

@@ -13,9 +13,11 @@ from consilience.engines.peers.mailboxes import Counted, Mailbox, Pooled, Tabled
 from consilience.engines.peers.roster import Member, Roster
 from consilience.engines.peers.study import sections
 from consilience.engines.peers.wire import Bounds, Schema
+from consilience.engines.peers.wire.messages import MOST_ENTRIES
 from consilience.errors import InputError
 
 FOR_EVER = float("inf")
+LONGEST_OWNER = "0" * 64  # as an ID is
 
 
 class Place(NamedTuple):
@@ -45,7 +47,8 @@ def number_of(identity: Identity, roster: Roster) -> int:
 def place_of(identity: Identity, roster: Roster, shunned: Collection[Id]) -> Place:
     """A peer's place; the weight of those whom it has nothing to do with returns to itself."""
     me = number_of(identity, roster)
-    members = {one.number: one for one in roster.members if one.id not in shunned or one.number == me}
+    gone = roster.owned_by(shunned) - {me}
+    members = {one.number: one for one in roster.members if one.number not in gone}
     weights = roster.row(me)
     row = {number: weight for number, weight in weights.items() if number in members}
     row[me] += sum(weight for number, weight in weights.items() if number not in members)
@@ -70,15 +73,16 @@ def agreed_on(bundle: Bundle, place: Place, consensus: str, schema: Schema) -> A
         {member.id: number for number, member in place.members.items()},
         sections(study),
         bundle.roster.epoch,
-        len(place.members),
+        len(bundle.roster.members),  # a neighbour also passes on what those say who are blocked here
     )
 
 
-def mailbox_of(bundle: Bundle, place: Place, consensus: str) -> Mailbox:
+def mailbox_of(bundle: Bundle, place: Place, consensus: str, agreed: Agreed) -> Mailbox:
     """How its inbox gets filled."""
     policy = bundle.study.policy
     if consensus == "sites":
-        return Tabled(place.me)
+        room = agreed.most_bytes // agreed.schema.of_each([LONGEST_OWNER]).bytes
+        return Tabled(place.me, most=max(1, min(room, MOST_ENTRIES)))
     if consensus == "tracking":
         return Counted(place.me, len(place.listeners), bundle.roster.epoch)
     return Pooled(place.me, None if policy.kind == "sync" else policy.staleness)

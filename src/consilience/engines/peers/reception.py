@@ -129,13 +129,17 @@ class Reception:
 
     def _offer(self, text: str, what: str) -> None:
         with self._news:
-            held = self._offered or self.bundle
-            if text == held.offer:
+            if text == self.bundle.offer:
                 return
-            self._offered = newer(held, text, what)
+            found, waiting = newer(self.bundle, text, what), self._offered
+            if waiting is not None:
+                if found.roster.epoch <= waiting.roster.epoch:
+                    return
+                found = newer(waiting, text, what)
+            self._offered = found
             # Who offers it speaks under it from now on.
-            parts = max(self.agreed_on.most_parts, len(self._offered.roster.members))
-            self.agreed_on = self.agreed_on._replace(upcoming=self._offered.roster.epoch, most_parts=parts)
+            parts = max(self.agreed_on.most_parts, len(found.roster.members))
+            self.agreed_on = self.agreed_on._replace(upcoming=found.roster.epoch, most_parts=parts)
         self.wake()
 
     def greeted(self, by: Member, greeting: Greeting) -> None:

@@ -6,7 +6,7 @@ A member's number is its place in the study for ever: randomness and weights go 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field, TypeAdapter, ValidationError
@@ -89,6 +89,11 @@ class Roster(NamedTuple):
     def tombstone(self, id: Id) -> Removed | None:
         """That this key takes part no more, if so."""
         return next((each for each in self.removed if each.id == id), None)
+
+    def owned_by(self, ids: Collection[Id]) -> set[int]:
+        """The numbers of members who have one of these keys now, or had it before."""
+        known = [(one.number, one.id) for one in self.members] + [(gone.number, gone.id) for gone in self.removed]
+        return {number for number, id in known if id in ids} & set(self.numbers)
 
     def named(self, name: str) -> Member:
         """The member that is called so."""

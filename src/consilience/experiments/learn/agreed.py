@@ -84,6 +84,15 @@ def check_wire(task: Mapping[str, Any], wire: str) -> None:
         )
 
 
+def check_limit(task: Mapping[str, Any], learnt: Learnt, most: int) -> None:
+    """Refuse a limit that no message of anybody would keep."""
+    config, size = described_by(task), learnt.model.size
+    numbers = {"laplace": size * (size + 1), "gradient": size}.get(config.learner.kind, 2 * size)
+    long = numbers * (8 if config.precision == "float64" or config.consensus.kind == "tracking" else 4)
+    if long > most:
+        raise InputError(f"limits.most_bytes: what somebody says has at least {long:,} bytes, got {most:,}")
+
+
 def _written(config: Config) -> dict[str, Any]:
     return config.model_dump(mode="json", exclude_none=True, include=set(AGREED))
 

@@ -60,7 +60,7 @@ def _at_the_address(member: Member, name_of: Callable[[Id], str | None]) -> str 
 def _key(certificate: bytes) -> Id:
     try:
         return id_of(certificate)
-    except ValueError:  # no certificate that can be read, so nobody's
+    except Exception:  # no certificate that can be read, for whatever reason, so nobody's
         return "unknown"
 
 
