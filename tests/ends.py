@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable
 
 from consilience.engines.peers.wire import Kind, Refused, frame, parsed
+from consilience.engines.peers.wire.frames import Turned
 
 PATIENCE = 10.0  # seconds within which whatever is waited for must have happened
 
@@ -51,8 +52,11 @@ class Recorded:
     def receive(self, content: bytes) -> None:
         assert self.is_open, "received while closed"
         self.hold.wait(PATIENCE)
-        parsed(content)
+        kind, header, _ = parsed(content)
+        if kind == Kind.REFUSAL and "why" in header:
+            raise Turned(f"it refused what we sent: {header['why']}")
         if self.refuse:
+            self.send(frame(Kind.REFUSAL, {"why": "not what was agreed"}))
             raise Refused("schema", "not what was agreed")
         self.received.append(content)
 

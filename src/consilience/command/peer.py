@@ -183,12 +183,27 @@ def _stop_with(parent: int, peer_: Any) -> None:
 
 
 def _teller(as_json: bool, quiet: bool) -> Any:
-    """Says what happens: a line for every change, and for every round."""
+    """Says what happens: a line for every change, and for every round.
+
+    Who comes and goes again and again for one reason is said once; the log counts it.
+    """
+    troubles, repeated = dict[str, str](), set[str]()
 
     def told(what: str, **facts: Any) -> None:
         if as_json:
             typer.echo(strict_json({"what": what, **facts}, indent=None))
-        elif not quiet:
+            return
+        name = facts.get("name", "")
+        if what == "parted" and troubles.get(name) == facts["why"]:
+            repeated.add(name)
+        elif what == "parted":
+            troubles[name] = facts["why"]
+            repeated.discard(name)
+        elif what == "round":  # whoever is heard has no trouble any more
+            for heard in facts["heard"]:
+                troubles.pop(heard, None)
+                repeated.discard(heard)
+        if not (quiet or (what in ("greeted", "parted") and name in repeated)):
             say(told_line(what, facts))
 
     return told

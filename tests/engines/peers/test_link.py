@@ -10,6 +10,7 @@ from consilience.engines.peers.messages import Entry, Said
 from consilience.engines.peers.spoken import Spoken
 from consilience.engines.peers.transport.memory import Faults, Net
 from consilience.engines.peers.wire import Kind, Refused, assembling, frame, parsed
+from consilience.engines.peers.wire.frames import Turned
 
 
 def linked(one, other, faults=None, seed=0):
@@ -195,3 +196,15 @@ def test_numbers_that_nobody_computes_with_are_refused(changed):
     link.receive(frame(Kind.HELLO, one.greeting()._asdict()))
     with pytest.raises(Refused, match="a receipt must say"):
         link.receive(frame(Kind.RECEIPT, {"round": 10**400, "held": {}}))
+
+
+def test_who_is_refused_is_told_what_of_whom():
+    one, other = Reception(0, several=True), Reception(1, several=True)
+    net, left, _ = linked(one, other)
+    says(left, Said(0, 7, (site_of(0), site_of(2, precision=np.array([-1.0, 0.0])))))
+    stepped(net)
+    assert other.said == []
+    refused = "member 2/precision: must be from 0 to 10"
+    assert any(note[0] == "parted" and refused in note[2] for note in other.notes), other.notes
+    with pytest.raises(Turned, match="it refused what we sent: no"):
+        left.receive(frame(Kind.REFUSAL, {"why": "no"}))

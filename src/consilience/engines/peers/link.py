@@ -16,11 +16,12 @@ from consilience.engines.peers.roster import Member
 from consilience.engines.peers.spoken import Spoken, expected_of
 from consilience.engines.peers.study import differing
 from consilience.engines.peers.wire import Assembler, Kind, Refused, by_owner, decoded, frame, parsed
-from consilience.engines.peers.wire.frames import Buffer
+from consilience.engines.peers.wire.frames import Buffer, Turned
 from consilience.engines.peers.wire.messages import LARGEST, About
-from consilience.errors import InputError, brief
+from consilience.errors import InputError, brief, printable
 
 LONGEST_REASON = 200  # characters that somebody says when it leaves
+LONGEST_REFUSAL = 500  # and when it takes nothing more
 
 
 class Link:
@@ -84,7 +85,14 @@ class Link:
             return first
 
     def receive(self, content: bytes) -> None:
-        """A frame has come; what is not as it must be is refused."""
+        """A frame has come; what is not as it must be is refused, and the other end is told."""
+        try:
+            self._receive(content)
+        except Refused as refused:
+            self._tell(Kind.REFUSAL, {"why": str(refused)[:LONGEST_REFUSAL]})
+            raise
+
+    def _receive(self, content: bytes) -> None:
         kind, header, payload = parsed(content)
         if kind == Kind.HELLO:
             self._greet(header)
@@ -92,6 +100,8 @@ class Link:
             self._take_roster(bytes(payload))
         elif kind == Kind.GOODBYE:
             self._desk.parted(self.other, f"said goodbye: {brief(header.get('why', ''))}", True)
+        elif kind == Kind.REFUSAL:
+            raise Turned(f"it refused what we sent: {printable(str(header.get('why', ''))[:LONGEST_REFUSAL])}")
         elif not self._greeted:
             raise Refused("frame", "nothing is taken before a greeting")
         elif kind == Kind.RECEIPT:
@@ -176,7 +186,10 @@ class Link:
         """A whole message: every number of it is looked at before anybody computes with it."""
         agreed = self._desk.agreed()
         schema = expected_of(agreed, self.other.id).check(announced)
-        arrays = decoded(body, schema, agreed.bounds, agreed.form)
+        try:
+            arrays = decoded(body, schema, agreed.bounds, agreed.form)
+        except Refused as refused:
+            raise Refused(refused.reason, self._named(str(refused))) from None
         version = announced.round, announced.incarnation
         entries: tuple[Entry, ...] = (Entry(self.other.number, version, arrays),)
         if agreed.several:
@@ -192,6 +205,12 @@ class Link:
         self._newest = announced.incarnation, announced.round
         self._desk.arrived(self.other, Said(self.other.number, announced.round, entries, announced.epoch))
         self._receipt(announced.round)
+
+    def _named(self, line: str) -> str:
+        """The line, with numbers of members in the place of their IDs."""
+        for id, number in self._desk.agreed().number_of.items():
+            line = line.replace(id, self.other.name if id == self.other.id else f"member {number}")
+        return line
 
 
 def _is(value: Any, kind: Any) -> bool:

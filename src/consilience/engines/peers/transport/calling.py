@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from consilience.engines.peers.transport import Frame, Id
@@ -17,6 +18,7 @@ from consilience.streams import WORD, stream
 
 SHORTEST, LONGEST = 0.2, 10.0  # seconds between two calls
 PATIENCE = 10.0  # seconds for a call to be answered
+FAREWELL = 1.0  # seconds at most until a neighbour has been told why it is refused
 CALLER = (
     ("grpc.use_local_subchannel_pool", 1),  # a new channel is a new connection
     ("grpc.enable_retries", 0),
@@ -88,7 +90,7 @@ class Caller:
             answered = dict(call.initial_metadata() or ())
             deadline.cancel()
             if WELCOME[0] in answered:
-                connection.run(self._frames(call), lambda line: call.cancel())
+                connection.run(self._frames(call), lambda line: _refused(connection, call, line))
                 return printable(f"{member.name}: {connection.why}")
         connection.fail("")
         return self.link.why if self.link.retired.is_set() else printable(f"{member.name}: {self._unanswered(call)}")
@@ -108,6 +110,19 @@ class Caller:
             yield from call
         except grpc.RpcError:
             raise Broken(_broken(call)) from None
+
+
+def _refused(connection: Connection, call: Any, line: str) -> None:
+    """Have the neighbour told why nothing more of it is taken; it ends the call then, or we do."""
+    ending = threading.Timer(FAREWELL, call.cancel)
+    ending.daemon = True
+    ending.start()
+    connection.finish(f"a frame was refused: {line}", FAREWELL)
+    with suppress(grpc.RpcError):
+        for _ in call:
+            pass
+    ending.cancel()
+    call.cancel()
 
 
 def _is_said(call: Any) -> bool:

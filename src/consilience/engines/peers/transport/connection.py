@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 
 from consilience.engines.peers.transport import CONNECTED, End, Frame, Member
 from consilience.engines.peers.wire import Refused
+from consilience.engines.peers.wire.frames import Turned
 
 WAIT = 0.2  # seconds after which a sender looks up whether there is still somebody to send to
 STOPPED = "we have stopped"
@@ -34,6 +35,7 @@ class Connection:
         self._cancel: Callable[[], object] = lambda: None
         self._lock, self._taking = threading.Lock(), threading.Lock()
         self._ready, self._closing, self._last = threading.Event(), threading.Event(), threading.Event()
+        self._last_words = ""
         self._sender_left = threading.Event()
 
     def cancelled_by(self, cancel: Callable[[], object]) -> None:
@@ -47,15 +49,17 @@ class Connection:
         """End it, for this reason unless there was one before; or send no more and let the stream end by itself."""
         with self._lock:
             if not self._closing.is_set():
-                self.why = STOPPED if self._last.is_set() else why
+                self.why = self._last_words or why
                 self._closing.set()
             self._ready.set()
             if at_once:
                 self._cancel()
 
-    def finish(self) -> None:
-        """Send what the end still has to send, and then no more."""
+    def finish(self, why: str = STOPPED, within: float = 0.0) -> None:
+        """Send what the end still has to send, and then no more; wait so long for it."""
+        self._last_words = why
         self._last.set()
+        self._sender_left.wait(within)
 
     def fail(self, why: str) -> None:
         """Close what was never opened; nothing where it has ended by itself."""
@@ -79,8 +83,8 @@ class Connection:
             self.traffic.refused[refused.reason] += 1
             refuse(str(refused))
             self.close(f"a frame was refused: {refused}", at_once=False)
-        except Broken as broken:
-            self.close(str(broken), at_once=False)
+        except (Broken, Turned) as ended:
+            self.close(str(ended), at_once=False)
         except Exception as error:  # a mistake of our own: said loudly, and the link goes on with the next connection
             say_loudly(error)
             self.close(f"failed here: {type(error).__name__}", at_once=False)

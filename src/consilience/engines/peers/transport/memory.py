@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from consilience.engines.peers.transport import CONNECTED, End, Frame, Id, Member
 from consilience.engines.peers.wire import Refused
+from consilience.engines.peers.wire.frames import Turned
 from consilience.streams import stream
 
 
@@ -125,6 +126,8 @@ class Net:
         except Refused as refused:
             self._transports[receiver].count_refusal(sender, refused)
             self.close(receiver, sender, f"a frame was refused: {refused}")
+        except Turned as turned:
+            self.close(receiver, sender, str(turned))
 
 
 class MemoryTransport:

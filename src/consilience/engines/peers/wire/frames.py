@@ -47,6 +47,7 @@ class Kind(IntEnum):
     RECEIPT = 3
     ROSTER = 4
     GOODBYE = 5
+    REFUSAL = 6
 
 
 class Refused(Exception):
@@ -61,6 +62,10 @@ class Refused(Exception):
         assert reason in REASONS, reason
         super().__init__(line)
         self.reason = reason
+
+
+class Turned(Exception):
+    """The other end has refused what was sent to it, and says why."""
 
 
 def frame(kind: Kind, header: Mapping[str, Any], *payload: Buffer) -> bytes:
