@@ -17,7 +17,7 @@ from consilience.consensus import pooling, sites, tracking
 from consilience.learners import Minibatches
 from consilience.learners.laplace import laplace_learner
 from consilience.models.likelihoods import Bernoulli, Gaussian, Poisson
-from consilience.network import Flows, Tables
+from consilience.network import Flows, Tables, ring
 
 D, PRIOR_SD, BATCH, MOST = 3, 1.5, 4, 12
 # Sums that have not mixed are wrong: sites change more slowly, most so where likelihoods are exponential.
@@ -171,3 +171,51 @@ def test_a_start_far_away_does_not_lead_further_away():
     for state in play("poisson", "sites", troubled(rng, directed(rng, 2), "loss"), 100, data):
         np.testing.assert_allclose(state.q.mean, mode, atol=1e-6)
         np.testing.assert_allclose(state.q.moments()[1], covariance, atol=1e-6)
+
+
+def outputs_with_noise(point, inputs):
+    """f, and log σ beside it, which is learnt."""
+    f = inputs @ point[:-1]
+    return jnp.stack([f, jnp.full_like(f, point[-1])], axis=1)
+
+
+def rows_of(seed, agents, sd):
+    rng = np.random.default_rng(seed)
+    x = np.concatenate([np.ones((agents, MOST, 1)), rng.normal(size=(agents, MOST, D - 1))], axis=-1)
+    y = 3 * x @ rng.normal(size=D) + sd * rng.normal(size=x.shape[:2])
+    return rng.integers(4, MOST + 1, agents), x, y
+
+
+@pytest.mark.parametrize("sd", [0.02, 0.3, 3.0])
+@pytest.mark.parametrize("agents", [3, 5])
+def test_a_noise_that_is_learnt_leads_nobody_astray(agents, sd):
+    """Few rows and a good fit: joint Newton steps of mean and log σ run away, as log ℓ is not concave in both."""
+    noisy = Gaussian()
+    learner = laplace_learner(outputs_with_noise, D + 1, PRIOR_SD, noisy.log_density, False, noisy.above)
+    agent = plain_agents.compiled(sites(learner))
+    for seed in range(2):
+        data = rows_of(seed, agents, sd)
+        mode, covariance = with_noise_pooled(*data)
+        made = Tables(ring(agents), 80)
+        batches = [batch_of(*data, i) for i in range(agents)]
+        turns = [made.turn(number) for number in range(1, 81)]
+        states = plain_agents.play(agent, [plain_agents.KEY] * agents, turns, lambda number, i: batches[i])  # noqa: B023
+        for state in states:
+            found = state.q.moments()
+            np.testing.assert_allclose(found[0], mode, atol=1e-6 * np.abs(mode).max())
+            np.testing.assert_allclose(found[1], covariance, atol=1e-6 * np.abs(covariance).max())
+
+
+def with_noise_pooled(sizes, x, y):
+    """Mode and covariance of means and log σ, of all rows in one place, by scipy from where least squares lead."""
+    rows = np.arange(MOST) < sizes[:, None]
+    X, Y = jnp.asarray(x[rows]), jnp.asarray(y[rows])
+
+    def loss(w):
+        return -Gaussian().log_density(outputs_with_noise(w, X), Y).sum() + 0.5 * (w**2).sum() / PRIOR_SD**2
+
+    found = np.linalg.lstsq(X, Y, rcond=None)[0]
+    start = np.append(found, np.log(np.std(Y - X @ found)))
+    best = minimize(jax.jit(loss), start, jac=jax.jit(jax.grad(loss)), hess=jax.jit(jax.hessian(loss)),
+                    method="trust-exact", options={"gtol": 1e-10})  # fmt: skip
+    return best.x, np.linalg.inv(jax.hessian(loss)(jnp.asarray(best.x)))

@@ -25,6 +25,7 @@ from consilience.learners.laplace import laplace_learner
 from consilience.learners.natural import natural_learner
 from consilience.learners.packing import Packing, packing_of
 from consilience.models import Likelihood, Model
+from consilience.models.likelihoods import Gaussian as GaussianLikelihood
 from consilience.network import Flows, Network, Participating, Schedule, Tables, Unheard
 from consilience.network.weights import metropolis
 from consilience.task.consensus import ConsensusConfig, FedAvg, GradientTracking, Sites, Tracking
@@ -134,7 +135,9 @@ def learner_of(
         def apply(point: Any, inputs: Any) -> Any:
             return model.apply(packing.unpack(packing.split(point)), inputs)
 
-        return laplace_learner(apply, packing.size, learner.prior_sd, density, likelihood.concave)
+        # Of a likelihood that somebody has given nobody knows one.
+        above = likelihood.above if isinstance(likelihood, GaussianLikelihood) else None
+        return laplace_learner(apply, packing.size, learner.prior_sd, density, likelihood.concave, above)
     return variational_learner(model, packing, learner, density)
 
 

@@ -72,6 +72,23 @@ class Gaussian:
         mean, log_sd = self._mean_and_log_sd(outputs)
         return mixture.log_normal(self._scaled(targets), mean, log_sd) - math.log(self.scale)
 
+    def above(
+        self,
+        outputs: Float[Array, "batch outputs"],
+        targets: Float[Array, "batch"] | Int[Array, "batch"],
+    ) -> Float[Array, "batch outputs outputs"]:
+        """A curvature of −log ℓ in mean and log σ with which steps of both do not diverge.
+
+        That of the mean as it is, 1/σ²; of log σ twice the squared residual in units of σ, and no less than what is
+        expected of that, 2; nothing between them, as is expected.
+        """
+        mean, log_sd = self._mean_and_log_sd(outputs)
+        squared = ((self._scaled(targets) - mean) * jnp.exp(-log_sd)) ** 2
+        of_mean = jnp.exp(-2 * log_sd) * jnp.ones_like(mean)
+        if self.concave:
+            return of_mean[:, None, None]
+        return jax.vmap(jnp.diag)(jnp.stack([of_mean, 2 * jnp.maximum(squared, 1)], axis=1))
+
     def predictive(self, apply: Apply, belief: Any, inputs: Array, key: PRNGKeyArray, samples: int) -> GaussianDraws:
         """An equal mixture of the Gaussians of all draws θ_k; the draws are kept."""
         mean, log_sd = self._mean_and_log_sd(draws_of(apply, belief, inputs, key, samples))
