@@ -74,7 +74,9 @@ def played(tmp_path_factory):
         "weight": ("weight", [], None),
         "again": ("ill", ["rounds=2", "replicates=2", "alone=false"], None),
         "points": ("ill", ["rounds=2", "alone=false"], "gossip"),
-        "pooled": ("ill", ["rounds=2", "alone=false", "held_out=0.25"], "laplace"),
+        "hasty": ("ill", ["rounds=1", "alone=false", "held_out=0.25"], "laplace"),
+        "pooled": ("ill", ["rounds=25", "alone=false", "held_out=0.25", "precision=float64"], "laplace"),
+        "tested": ("ill", ["rounds=25", "alone=false", "precision=float64", f"test={place / 'test.csv'}"], "laplace"),
     }
     for name, (source, changed, rule) in settings.items():
         runs.carry_on(runs.begin(load(str(place / f"{source}.toml"), changed, rule), place / name))
@@ -169,6 +171,15 @@ def test_points_do_not_say_how_sure_they_are(consilience, played):
 def test_a_pooled_analysis_says_of_which_rows(consilience, played):
     out = consilience("coefficients", played / "pooled")[1]
     assert "a regression on all rows but the 20 held out (none are with a test file), with the run's prior" in out
+    code, out, _ = consilience("coefficients", played / "tested")
+    assert code == 0
+    assert "means and intervals are those of a regression on everybody's data" in out
+
+
+def test_an_analysis_that_has_not_come_to_rest_is_not_called_one(consilience, played):
+    out = consilience("coefficients", played / "hasty")[1]
+    assert "not at rest yet: the next round would move a mean by" in out
+    assert "means and intervals are those" not in out
 
 
 def test_runs_side_by_side(consilience, played):

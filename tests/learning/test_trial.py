@@ -82,6 +82,9 @@ def test_digits_are_split_by_label(tmp_path):
     assert sum(map(len, labels)) >= 1000
     assert all(np.mean(np.isin(y, ["0", "1", "2", "3"])) > 0.9 for y in labels[:1])
     assert trial.study["labels"] == list("0123456789")
+    corrected = of_digits(tmp_path, 3, None, "sites-corrected")
+    assert corrected.links == ["complete"]
+    assert corrected.study["task"]["consensus"]["passes"] == 1
 
 
 def test_a_log_is_followed_as_it_grows(tmp_path):

@@ -8,7 +8,8 @@ from consilience.errors import InputError
 from consilience.experiments import load
 from consilience.experiments.images.arms import setting_of
 from consilience.learning import export
-from consilience.network import Network, Participating, from_matrix, ring, star
+from consilience.network import Fixed, Lossy, Network, Participating, from_matrix, ring, star
+from consilience.runs.play import RunFailed
 from consilience.task.consensus import Central, FedAvg, Pooling
 from consilience.task.learner import Gradient
 from consilience.task.rule import rule_of
@@ -19,6 +20,7 @@ from consilience.theory import stationary
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
 Y = np.where(X @ [1.0, -2.0, 0.5] + 0.3 * RNG.normal(size=60) > 0, "yes", "no")
+ONE_WAY = [[0.5, 0.5, 0.0], [0.0, 0.5, 0.5], [0.5, 0.0, 0.5]]
 SHARES = [(X[:4], Y[:4]), (X[4:20], Y[4:20]), (X[20:], Y[20:])]
 
 
@@ -146,3 +148,23 @@ def test_agents_that_count_alike_count_less_the_more_central_they_are():
     alike = plain._replace(consensus=Pooling(alike=True))
     np.testing.assert_allclose(counts_alike(alike, network) * stationary(network) * 5, 1)
     assert counts_alike(plain, network) is None
+
+
+@pytest.mark.parametrize(
+    ("rule", "network", "line"),
+    [
+        ("fedavg", Lossy(Fixed(ring(3)), 0.3), "consensus: fedavg goes through a server"),
+        ("gradient-tracking", Lossy(Fixed(ring(3)), 0.3), "needs a network that stays the same"),
+        ("gradient-tracking", from_matrix(ONE_WAY), "gradient-tracking needs links that go both ways"),
+    ],
+)
+def test_a_network_that_a_rule_would_not_use_is_refused(rule, network, line):
+    task = setting_of(load("star-digits", [], rule)).task
+    made = rule_of(task.learner, task.consensus, cs.mlp((3,), 2, ()), cs.Categorical(("a", "b")), np.full(3, 10))
+    with pytest.raises(InputError, match=line):
+        made.hears(network, 5)
+
+
+def test_numbers_that_are_none_come_with_what_may_help():
+    with pytest.raises(RunFailed, match=r"at round \d+; precision=float64 or a smaller learner\.prior_sd or a smaller"):
+        learnt("laplace", rounds=40, learner={"prior_sd": 1e12})

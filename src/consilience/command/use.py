@@ -15,6 +15,7 @@ from consilience.machine.stopping import unwinding
 
 SHOWN_ROWS = 10  # of predictions, on a terminal
 SHOWN_ALONE = 6  # agents beside each other, on a terminal
+AT_REST = 0.01  # of a standard deviation: what the next round may move a mean by
 BELIEFS = ("pooled", "own")
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")]
@@ -168,7 +169,7 @@ def coefficients(
         print_json(told)
     else:
         _show_coefficients(together, alone, who, fit.of_points)
-        say(_of_intervals(fit))
+        say(_of_intervals(fit, agent))
         say_who_is_missing(fit.folder)
         if not alone and not of_peer:
             say("what agents find alone is not there; `consilience run … --set alone=true` adds it")
@@ -185,14 +186,20 @@ def _plain(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else value
 
 
-def _of_intervals(fit: Any) -> str:
+def _of_intervals(fit: Any, agent: Any = None) -> str:
     """What kind of intervals these are."""
     from consilience.runs.heard import listed, participants
 
     if fit.of_points:
         return "weights are points by this run's rule, which do not say how sure they are"
     if fit.config.learner.kind == "laplace" and fit.config.consensus.kind in ("sites", "tracking"):
-        held_out = sum(fit.record.shares.get("held_out_rows", ()))
+        agent = fit.number(agent or 0)
+        if (moves := fit.unsettled(agent)) > AT_REST:
+            return (
+                f"not at rest yet: the next round would move a mean by {moves:.2g} of its standard deviations, so this "
+                "is no regression on everybody's data; play more rounds"
+            )
+        held_out = sum(fit.record.shares.get("held_out_rows") or ())
         if (taking_part := participants(fit.folder)) is not None:
             rows = f"the data of {listed(taking_part.present)}"
             rows += " (each without the rows that it holds out)" if held_out else ""

@@ -144,6 +144,21 @@ class Fit:
             found: MeanField | Gaussian | Point = family(*map(jnp.asarray, parts))
             return found
 
+    def unsettled(self, agent: int | str = 0) -> float:
+        """By how much of its standard deviations the next round would move some mean of a regression by `laplace`.
+
+        0 where everybody has come to rest at the mode of all data. What a consensus takes on a part of in a round is
+        counted whole.
+        """
+        number, arm = self.number(agent), self.arms[0]
+        with safe_open(self._file, framework="numpy") as arrays:
+            point = arrays.get_slice(f"['{arm}'].state.own.point")[0, number]
+        with jax.enable_x64(self.config.precision == "float64"):
+            mean, covariance = self.flat_belief(number).moments()
+        away = np.abs(np.asarray(mean) - point.reshape(-1)) / np.sqrt(np.diagonal(np.asarray(covariance)))
+        damping: float = vars(self.config)["consensus"].damping
+        return float(away.max()) / damping
+
     def _beliefs(self, arm: str) -> tuple[Any, tuple[str, ...], tuple[str, ...]]:
         """The family of an arm's beliefs, and where a checkpoint has what was pooled and what was believed before."""
         learner, consensus = getattr(self.config, "learner", None), getattr(self.config, "consensus", None)

@@ -82,7 +82,7 @@ class Play:
             columns = _of_each_seed(metrics, measured) if self.seeds else _over_seeds(metrics, measured)
             if self.changing:
                 columns["time"] = _times(simulation, recorded, self.seeds)
-            _refuse_nan(name, recorded, columns)
+            _refuse_nan(name, recorded, columns, _remedy(self.config))
             if recorded and self.record:
                 self.record.append(name, recorded, columns, self.seeds)
             if recorded and number == 0:
@@ -209,14 +209,26 @@ def _how_it_goes(columns: dict[str, np.ndarray]) -> str:
     return ""
 
 
-def _refuse_nan(arm: str, stops: list[int], columns: dict[str, np.ndarray]) -> None:
+def _remedy(config: RunConfig) -> str:
+    """What helps as a rule where numbers are none any more."""
+    learner = getattr(config, "learner", None)
+    if learner is None:
+        return ""
+    words = [] if getattr(config, "precision", "") == "float64" else ["precision=float64"]
+    words += [f"a smaller learner.{name}" for name in ("learning_rate", "prior_sd") if hasattr(learner, name)]
+    if getattr(getattr(config, "consensus", None), "damping", 0) > 0:
+        words.append("a smaller consensus.damping")
+    return f"; {' or '.join(words)} may help"
+
+
+def _refuse_nan(arm: str, stops: list[int], columns: dict[str, np.ndarray], hint: str) -> None:
     """A run whose numbers are none cannot go on; who holds no rows out to be judged by has no scores, by right."""
     unjudged = columns.get(HELD_OUT_ROWS, np.ones(1)) == 0
     for name, values in columns.items():
         bad = np.argwhere(~(np.isfinite(values) | (unjudged & ("held_out_" in name))))
         if bad.size:
             stop, agent = bad[0][0], bad[0][-1]
-            raise RunFailed(f"{arm}: {name} of agent {agent} is {values[tuple(bad[0])]} at round {stops[stop]}")
+            raise RunFailed(f"{arm}: {name} of agent {agent} is {values[tuple(bad[0])]} at round {stops[stop]}{hint}")
 
 
 def _check_position(position: dict[str, Any], digest: str, config: RunConfig, folder: Path) -> None:

@@ -196,6 +196,11 @@ def _weighed(consensus: ConsensusConfig, sizes: Int[np.ndarray, "agents"]) -> Ca
             return Network(sp.eye_array(agents), "alone") if isinstance(hears, Network) else Unheard(hears)
         if consensus.kind == "central":
             return Network(sp.csr_array(np.eye(agents)[np.zeros(agents, int)]), "central")
+        if isinstance(consensus, FedAvg) and not isinstance(hears, Network):
+            raise InputError(
+                "consensus: fedavg goes through a server that hears everybody in every round; it needs a network that "
+                "stays the same"
+            )
         if isinstance(consensus, FedAvg) and consensus.fraction < 1:
             return Participating(sizes, consensus.fraction)
         if isinstance(consensus, FedAvg):
@@ -208,4 +213,6 @@ def _weighed(consensus: ConsensusConfig, sizes: Int[np.ndarray, "agents"]) -> Ca
 def _metropolis(hears: Hears, rounds: int) -> Network:
     if not isinstance(hears, Network):
         raise InputError("consensus: gradient-tracking needs a network that stays the same")
+    if ((hears.W > 0) != (hears.W > 0).T).nnz:
+        raise InputError("consensus: gradient-tracking needs links that go both ways, some agent is not heard back")
     return Network(metropolis(hears.W), f"{hears.name}, Metropolis weights")

@@ -105,7 +105,7 @@ def _check_between_peers(config: Config) -> None:
     if isinstance(consensus, Sites) and consensus.passes > 1:
         raise InputError(
             "consensus.passes: peers pass on once a round what they have heard, which is enough where all are linked "
-            f"with all; must be 1, got {consensus.passes}"
+            f"with all; must be 1 (study new --set task.consensus.passes=1), got {consensus.passes}"
         )
     if isinstance(consensus, Pooling) and consensus.alike:
         raise InputError("consensus.alike: is for networks that stay the same; sites count data once in any")
