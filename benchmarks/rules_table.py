@@ -144,9 +144,11 @@ def figure(told: Path, file: Path) -> None:
             runs = kept.find(task=name, rule=rule)
             if not runs:
                 continue
-            average = np.mean([run["pooled_accuracy"] for run in runs], axis=0)
+            curves = [dict(zip(run["rounds"], run["pooled_accuracy"], strict=True)) for run in runs]
+            rounds = sorted(set.intersection(*map(set, curves)))  # not all were looked at equally often
+            average = [np.mean([curve[number] for curve in curves]) for number in rounds]
             label = rule if axes is panels[0] else None
-            axes.plot(runs[0]["rounds"], average, line, color=colour, label=label, lw=1.4)
+            axes.plot(rounds, average, line, color=colour, label=label, lw=1.4)
             ends += [average[min(1, len(average) - 1)], average[-1]]
         axes.set(title=name, xlabel="round")
         if ends:
