@@ -37,6 +37,7 @@ from cryptography.x509.oid import NameOID
 from consilience.engines.peers.transport.answering import Threads
 from consilience.engines.peers.transport.certificates import fixed_name
 from consilience.engines.peers.transport.grpc import GrpcTransport, Own
+from consilience.engines.peers.transport.ports import free_port
 from consilience.engines.peers.transport.quiet import OPTIONS, grpc
 from consilience.engines.peers.wire import (
     Assembler,
@@ -119,9 +120,7 @@ def _measured(way: Way, weights: int, seconds: float) -> tuple[float, float]:
     sender, receiver = _identity(), _identity()
     processes = multiprocessing.get_context("spawn")
     here, there = processes.Pipe()
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
+    address = f"127.0.0.1:{free_port()}"
     other = processes.Process(target=way.receive, args=(receiver, sender, address, weights, there), daemon=True)
     other.start()
     there_began, here_began = here.recv(), time.process_time()

@@ -7,7 +7,7 @@ from consilience.described.settings import validate
 from consilience.engines.peers import identity
 from consilience.engines.peers.steward import Stewardship
 from consilience.engines.peers.study import Study
-from consilience.engines.peers.transport.ports import free_port
+from consilience.engines.peers.transport.ports import free_ports
 from consilience.experiments.learn.agreed import agreed
 from consilience.experiments.learn.description import Config
 from consilience.learning.home import join
@@ -55,7 +55,8 @@ def made(folder, rule, rounds=ROUNDS, patience=120.0, names=NAMES, rows=(5, 40, 
     }
     task, _ = agreed({"experiment": "learn", **described, **RULES[rule]})
     study = Study.of({"name": "trial", "task": task, "policy": {"rounds": rounds, "patience": patience}})
-    homes = [identity.create(folder / name, name, f"127.0.0.1:{free_port()}") for name in names]
+    ports = free_ports(len(names))
+    homes = [identity.create(folder / name, name, f"127.0.0.1:{port}") for name, port in zip(names, ports, strict=True)]
     bundle = Stewardship.begin(folder / "steward", study, "steward").add([home.card for home in homes])
     bundle = bundle.link(["ring"]).sign()
     bundle.write(folder / "study.bundle")

@@ -17,6 +17,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from ends import Recorded
 
 from consilience.engines.peers.transport.grpc import GrpcTransport, Own
+from consilience.engines.peers.transport.ports import free_port
 
 USES = ("content_commitment", "key_encipherment", "data_encipherment", "key_agreement", "key_cert_sign", "crl_sign")
 USES += ("encipher_only", "decipher_only")  # none of these: the key signs, and is nobody's authority
@@ -44,12 +45,6 @@ class Peer(NamedTuple):
     @property
     def pair(self) -> tuple[bytes, bytes]:
         return self.own.private_pem, self.own.certificate.encode()
-
-
-def free_port() -> int:
-    with socket.socket() as test:
-        test.bind(("127.0.0.1", 0))
-        return int(test.getsockname()[1])
 
 
 def free_address() -> str:

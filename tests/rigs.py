@@ -148,7 +148,7 @@ class Rig:
         arm = Arm(self.family.agent, self._draw, self.schedule, self._measure, self._compare)
         arm = arm._replace(steps=STEPS if self.heavy else None)
         devices = rng.permutation(4)[: rng.integers(1, 3)] + 1
-        with patch("consilience.engines.simulate.simulation._compiler_options", lambda: QUICKLY):
+        with patch("consilience.engines.simulate.simulation.compiler_options", lambda: QUICKLY):
             self.simulations = [Simulation(arm, devices=jax.devices()[:count]) for count in devices]
         self.drawn = jax.jit(self._all_drawn, compiler_options=QUICKLY)
         self.name = (

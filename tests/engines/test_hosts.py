@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -17,6 +16,7 @@ from children import heard, quickly
 from safetensors.numpy import load_file
 
 from consilience.engines.hosts import Meeting
+from consilience.engines.peers.transport.ports import free_port
 from consilience.errors import InputError
 from consilience.runs.record import Record
 
@@ -85,12 +85,6 @@ def data():
     (FOLDER / "light.toml").write_text(COINS)
     yield
     shutil.rmtree(FOLDER)
-
-
-def free_port() -> int:
-    with socket.socket() as test:
-        test.bind(("127.0.0.1", 0))
-        return int(test.getsockname()[1])
 
 
 def started(words, host=None, port=0, devices=2, program=COMMAND) -> subprocess.Popen:

@@ -37,10 +37,11 @@ def begun(folder: Path, trial: Trial) -> list[str]:
     from consilience.engines.peers import identity
     from consilience.engines.peers.steward import Stewardship
     from consilience.engines.peers.study import Study
-    from consilience.engines.peers.transport.ports import free_port
+    from consilience.engines.peers.transport.ports import free_ports
 
     study = Study.of(trial.study)
-    homes = [identity.create(folder / name, name, f"127.0.0.1:{free_port()}") for name in trial.files]
+    ports = dict(zip(trial.files, free_ports(len(trial.files)), strict=True))
+    homes = [identity.create(folder / name, name, f"127.0.0.1:{port}") for name, port in ports.items()]
     steward = Stewardship.begin(folder / "steward", study, "steward").add([home.card for home in homes])
     bundle = folder / "study.bundle"
     steward.link(trial.links).sign().write(bundle)

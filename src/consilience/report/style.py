@@ -64,6 +64,7 @@ def finish(figure: Figure, caption: str, file: Path) -> Path:
 
 
 ACCURACIES = (1, 0.998, 0.995, 0.99, 0.98, 0.97, 0.95, 0.9, 0.8, 0.7, 0.5, 0.3, 0)
+EVEN = tuple(round(1 - 0.02 * k, 2) for k in range(51))  # where an axis is too short for three of those
 CLOSEST = 0.05  # of an axis, between two of its numbers
 
 
@@ -77,12 +78,18 @@ def accuracy_axis(axes: Axes, lowest: float, highest: float, to_one: bool = Fals
     bottom, top = max(lowest - 0.02, 0), 1 if to_one else min(highest + (1 - highest) / 3, 1)
     axes.set_yscale("function", functions=(place, lambda y: 1 + shift - np.exp(-y)))
     axes.set_ylim(bottom, top)
-    ticks: list[float] = []
-    for accuracy in ACCURACIES:
-        if bottom <= accuracy <= top and (
-            not ticks or place(ticks[-1]) - place(accuracy) > CLOSEST * (place(top) - place(bottom))
-        ):
-            ticks.append(accuracy)
+
+    def apart(numbers: tuple[float, ...]) -> list[float]:
+        ticks: list[float] = []
+        for accuracy in numbers:
+            if bottom <= accuracy <= top and (
+                not ticks or place(ticks[-1]) - place(accuracy) > CLOSEST * (place(top) - place(bottom))
+            ):
+                ticks.append(accuracy)
+        return ticks
+
+    ticks = apart(ACCURACIES)
+    ticks = ticks if len(ticks) > 2 else apart(EVEN)
     axes.yaxis.set_major_locator(FixedLocator(ticks))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.4g}"))
     axes.yaxis.set_minor_formatter(NullFormatter())

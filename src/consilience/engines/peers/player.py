@@ -15,7 +15,7 @@ from consilience.consensus.tracking import Sums, Tracked
 from consilience.engines.arm import Arm, Progress, agent_key, data_key, measuring_key, round_key
 from consilience.engines.peers.messages import Arrays
 from consilience.engines.peers.wire.schema import Schema, named
-from consilience.machine.compiling import compiled
+from consilience.machine.compiling import compiled, compiler_options
 
 
 class Who(NamedTuple):
@@ -40,7 +40,8 @@ class Program:
     def __call__(self, *given: Any) -> Any:
         """What the function gives; the first call compiles it."""
         if self._compiled is None:
-            self._compiled = compiled(jax.jit(self._function, donate_argnums=self._uses_up).lower(*given))
+            program = jax.jit(self._function, donate_argnums=self._uses_up, compiler_options=compiler_options())
+            self._compiled = compiled(program.lower(*given))
         return self._compiled(*given)
 
 

@@ -24,6 +24,7 @@ from consilience.engines.simulate.lanes import lanes_of, width_for
 from consilience.engines.simulate.placement import AXIS, PARTS, Placement, place
 from consilience.engines.simulate.plan import Plan, plan_of
 from consilience.engines.simulate.rounds import Round, from_all, play_heavy, play_light, row, with_row
+from consilience.machine.compiling import compiler_options
 from consilience.network import IDLE, Fixed, Network, Schedule, Turn
 from consilience.network.schedule import everybody_acts
 
@@ -157,7 +158,7 @@ class Simulation:
     ) -> Callable[..., Any]:
         """f on every device, as one program; inputs and outputs say which of their arrays have rows for slots."""
         spread = jax.shard_map(f, mesh=self.placement.mesh, in_specs=inputs, out_specs=outputs, check_vma=False)
-        return jax.jit(spread, donate_argnums=donated, compiler_options=_compiler_options())
+        return jax.jit(spread, donate_argnums=donated, compiler_options=compiler_options())
 
 
 class Here(NamedTuple):
@@ -279,8 +280,3 @@ def _measure(
     else:
         mine = lax.map(lambda each: one(*each), (here.numbers, progress))
     return arm.compare(jax.tree.map(lambda x: x[placement.home], from_all(placement, mine)))
-
-
-def _compiler_options() -> dict[str, Any]:
-    """Full width vectors: XLA prefers half of what AVX-512 has, a fifth slower for the variational step."""
-    return {"xla_cpu_prefer_vector_width": 512} if jax.default_backend() == "cpu" else {}
