@@ -91,7 +91,7 @@ def test_one_benchmark_gives_json():
 
 
 def test_what_is_told_of_all_rules_is_what_their_runs_told():
-    """The tables of docs/rules.md and results/rules are made of what runs of the study have told, and of nothing else."""
+    """The tables of docs/rules.md and results/rules are what runs of the study have told, nothing else."""
     script, told = ROOT / "benchmarks" / "rules_table.py", ROOT / "results" / "rules"
     assert output_of(script, "--short", "--told", str(told)).strip() in (ROOT / "docs" / "rules.md").read_text()
     assert output_of(script, "--told", str(told)).strip() in (told / "table.md").read_text()

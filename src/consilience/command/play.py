@@ -29,7 +29,6 @@ def prepare(meeting: Meeting | None = None, cores: int | None = None) -> Guard:
         use_cores,
         use_large_pages,
     )
-    from consilience.machine.scheduling import take_long_turns
 
     use_large_pages()
     check_flags()
@@ -37,7 +36,6 @@ def prepare(meeting: Meeting | None = None, cores: int | None = None) -> Guard:
         use_all_cores()
     else:
         use_cores(cores)
-        take_long_turns()
     guard = Guard()
     if meeting is not None:
         meeting.check()

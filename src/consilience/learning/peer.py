@@ -19,6 +19,7 @@ from consilience.learning import home as homes
 from consilience.learning.fit import Fit
 from consilience.learning.home import BUNDLE, HEALTH, LOG, RUN, bundle_in, share_in
 from consilience.machine.memory import forget_tracing, give_back
+from consilience.machine.scheduling import take_turns_of
 from consilience.runs import folder as files
 from consilience.runs.description import pinned
 
@@ -80,6 +81,7 @@ class Peer:
         home, own, bundle = self.home, self._own, bundle_in(self.home)
         double = self.config.precision == "float64"
         shares: dict[int, Share] = {}
+        playing: list[ArmPlayer] = []
 
         def make(roster: Roster) -> ArmPlayer:
             member = roster.member(own.id)
@@ -89,7 +91,13 @@ class Peer:
                 if agents not in shares:
                     shares[agents] = share_in(self.config, bundle, member.number, agents)
                 arm = shares[agents].arm(len(roster.members))
-            return ArmPlayer(arm, member.number, self.config.seed, double)
+            playing[:] = [ArmPlayer(arm, member.number, self.config.seed, double)]
+            return playing[0]
+
+        def settled() -> None:
+            """Where the process is a peer's own: what led to programs goes, and a turn is as long as it learns."""
+            forget_tracing()
+            take_turns_of(playing[0].spent)
 
         keeper = Keeper(home / RUN, ARM, bundle.study.hash)
         address = own.card.address if self._listen is None else self._listen
@@ -104,7 +112,7 @@ class Peer:
             self._telling(),
             self.config.record_every,
             Asked(lambda newer: newer.write(home / BUNDLE), homes.bundles_laid(home), lambda: blocked_in(home).keys()),
-            give_back=forget_tracing if self._alone else give_back,
+            give_back=settled if self._alone else give_back,
         )
 
     def _telling(self) -> Callable[..., None]:

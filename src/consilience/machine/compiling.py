@@ -1,6 +1,7 @@
 """How programs are compiled: with full width vectors, and by one process of a host where several need the same.
 
-The others wait for it. Processes that start together (a demonstration, the tests) would else all find that nobody has stored it yet.
+The others wait for it. Processes that start together (a demonstration, the tests) would else all find that nobody has
+stored it yet.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -59,6 +60,7 @@ class ArmPlayer:
             self._measure = Program(self._scores)
             self._init, self._publish = Program(arm.agent.init), Program(arm.agent.publish)
             self.shapes = jax.eval_shape(arm.agent.publish, jax.eval_shape(arm.agent.init, self._given()))
+        self.spent = 0.0  # seconds of computing, on its last round of learning
 
     def start(self) -> Any:
         """The agent's state before its first round."""
@@ -67,9 +69,12 @@ class ArmPlayer:
 
     def learn(self, state: Any, number: int) -> tuple[Any, Arrays]:
         """Learn in this round; what is published, by name."""
+        began = time.process_time()
         with self._precise():
             state, public = self._learn(self._data, state, self._who, jnp.asarray(number))
-            return state, {name: np.asarray(array) for name, array in named(public).items()}
+            said = {name: np.asarray(array) for name, array in named(public).items()}
+        self.spent = time.process_time() - began
+        return state, said
 
     def pool(self, state: Any, inbox: Arrays) -> Any:
         """Take what was heard."""

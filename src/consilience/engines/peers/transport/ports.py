@@ -25,7 +25,7 @@ def free_ports(count: int) -> list[int]:
     left = list(range(FIRST, _first_given_out()))
     random.SystemRandom().shuffle(left)
     with ExitStack() as held:  # all at once, so that they are different
-        found = []
+        found: list[int] = []
         while len(found) < count:
             one = held.enter_context(socket.socket())
             try:
