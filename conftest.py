@@ -181,9 +181,9 @@ def simulations_kept(monkeypatch):
 def _compiled_well():
     from consilience.engines.simulate import simulation
 
-    options = simulation._compiler_options() | WELL
+    options = simulation.compiler_options() | WELL
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(simulation, "_compiler_options", lambda: options)
+        patch.setattr(simulation, "compiler_options", lambda: options)
         yield
 
 
