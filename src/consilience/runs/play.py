@@ -221,7 +221,7 @@ def _remedy(config: RunConfig) -> str:
     return f"; {' or '.join(words)} may help"
 
 
-def _refuse_nan(arm: str, stops: list[int], columns: dict[str, np.ndarray], hint: str) -> None:
+def _refuse_nan(arm: str, stops: list[int], columns: dict[str, np.ndarray], hint: str = "") -> None:
     """A run whose numbers are none cannot go on; who holds no rows out to be judged by has no scores, by right."""
     unjudged = columns.get(HELD_OUT_ROWS, np.ones(1)) == 0
     for name, values in columns.items():

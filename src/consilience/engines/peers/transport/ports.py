@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-import random
+import secrets
 import socket
 from contextlib import ExitStack
 from pathlib import Path
@@ -23,7 +23,7 @@ def free_ports(count: int) -> list[int]:
     (3, True)
     """
     left = list(range(FIRST, _first_given_out()))
-    random.SystemRandom().shuffle(left)
+    secrets.SystemRandom().shuffle(left)
     with ExitStack() as held:  # all at once, so that they are different
         found: list[int] = []
         while len(found) < count:
