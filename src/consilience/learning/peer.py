@@ -151,14 +151,14 @@ class Peer:
             node = self._node = self._begun()
             if self._stopped:
                 node.stop(self._stopped)
-            files.note(self.home / RUN, status="running")
-            ending = "stopped"
-            try:
-                with self._answering(node):
+            with self._answering(node):  # until it is on disk how it ended: who asks is told that, or that it runs
+                files.note(self.home / RUN, status="running")
+                ending = "stopped"
+                try:
                     node.run()
-                ending = "finished" if node.played_rounds >= node.life.rounds else "stopped"
-            finally:
-                files.note(self.home / RUN, status=ending)
+                    ending = "finished" if node.played_rounds >= node.life.rounds else "stopped"
+                finally:
+                    files.note(self.home / RUN, status=ending)
         return Fit(self.home / RUN)
 
     @contextmanager
