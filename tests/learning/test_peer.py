@@ -187,6 +187,16 @@ def test_whose_data_is_missing_is_said(tmp_path, monkeypatch, capsys):
     summary = together.report(together.gathered([tmp_path / "north", tmp_path / "south"]), tmp_path / "together")
     assert summary["note"] == f"at north: {missing}; at south: {missing}"
     assert summary["figures"] == ["figures/shares.png"]
+    heard = tmp_path / "north" / "run" / "heard.csv"
+    heard.write_bytes(heard.read_bytes()[:-3])
+    capsys.readouterr()
+    for words in (["coefficients"], ["report"], ["predict", str(tmp_path / "south.csv")]):
+        monkeypatch.setattr(sys, "argv", ["consilience", words[0], str(heard.parent), *words[1:]])
+        with pytest.raises(SystemExit, match="2"):
+            cli.main()
+        out, err = capsys.readouterr()
+        assert out == ""  # what is damaged is found before anything is said
+        assert "heard.csv' has" in err
 
 
 def test_what_does_not_fit_the_study_is_refused_before_anything_is_kept(tmp_path):

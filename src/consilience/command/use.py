@@ -53,7 +53,7 @@ def predict(
             if out.exists() and file.exists() and out.samefile(file):
                 raise InputError(f"--out: '{out}' is what is read")
         fit = Fit(folder)
-        number = fit.number(agent)
+        missing, number = missing_data(fit.folder), fit.number(agent)
         given: Any = belief if belief in BELIEFS else exported.read(_belief_file(belief), "--belief")
         found = fit.predict(fit.read_inputs(file, "FILE"), number, level, given)
         if out is not None:
@@ -71,16 +71,21 @@ def predict(
         _show_predictions(found, who, out)
         if fit.of_points and belief in BELIEFS:
             say("weights are points by this run's rule, without doubt of their own: epistemic is 0, up to rounding")
-        say_who_is_missing(fit.folder)
+        say_each(missing)
 
 
-def say_who_is_missing(folder: Path) -> None:
-    """Whose data is not in what a peer has learnt, where there is anybody."""
+def missing_data(folder: Path) -> tuple[str, ...]:
+    """Whose data is not in what a peer has learnt, where there is anybody; read before anything is shown or written."""
     from consilience.runs.heard import participants
 
     taking_part = participants(folder)
-    if taking_part is not None and taking_part.note:
-        say(taking_part.note)
+    return (taking_part.note,) if taking_part is not None and taking_part.note else ()
+
+
+def say_each(lines: tuple[str, ...]) -> None:
+    """A line each, if there are any."""
+    for line in lines:
+        say(line)
 
 
 def _belief_file(belief: str) -> Path:
@@ -159,7 +164,7 @@ def coefficients(
         together = fit.coefficients(agent or 0)
         asked = range(len(fit.agents)) if agent is None else [fit.number(agent)]
         has_alone = ALONE in fit.arms
-        of_peer = participants(fit.folder) is not None
+        of_peer, missing = participants(fit.folder) is not None, missing_data(fit.folder)
         alone = {fit.agents[k]: fit.coefficients(k, arm=ALONE) for k in asked} if has_alone else {}
     who = fit.agents[fit.number(agent or 0)]
     if as_json:
@@ -170,7 +175,7 @@ def coefficients(
     else:
         _show_coefficients(together, alone, who, fit.of_points)
         say(_of_intervals(fit, agent))
-        say_who_is_missing(fit.folder)
+        say_each(missing)
         if not alone and not of_peer:
             say("what agents find alone is not there; `consilience run … --set alone=true` adds it")
         elif len(alone) > SHOWN_ALONE:

@@ -17,7 +17,7 @@ from consilience.command.peer_demo import peer
 from consilience.command.play import DataDir, play, prepare, show_summary
 from consilience.command.shared import AsJson, Quiet, Settings, print_json, say, show, working
 from consilience.command.study import study
-from consilience.command.use import coefficients, compare, export, predict, say_who_is_missing
+from consilience.command.use import coefficients, compare, export, missing_data, predict, say_each
 from consilience.engines.hosts import Meeting
 from consilience.machine.stopping import unwinding
 
@@ -133,17 +133,17 @@ def report(
             from consilience.runs import run as runs
 
             to = to or folders[0]
-            summary = runs.report(folders[0], to)
+            summary, missing = runs.report(folders[0], to), missing_data(folders[0])
         else:
             from consilience.learning import together
             from consilience.runs.folder import new_folder
 
-            peers = together.gathered(folders)  # what is refused makes no folder
+            peers, missing = together.gathered(folders), ()  # what is refused makes no folder
             to = to or new_folder("together")
             summary = together.report(peers, to)
     show_summary(summary, to, as_json, quiet)
-    if len(folders) == 1 and not (as_json or quiet):
-        say_who_is_missing(folders[0])
+    if not (as_json or quiet):
+        say_each(missing)
 
 
 @app.command()
