@@ -197,6 +197,12 @@ def test_whose_data_is_missing_is_said(tmp_path, monkeypatch, capsys):
         out, err = capsys.readouterr()
         assert out == ""  # what is damaged is found before anything is said
         assert "heard.csv' has" in err
+    checkpoint = heard.parent / "checkpoint.safetensors"
+    checkpoint.write_bytes(checkpoint.read_bytes()[:7])
+    before = (heard.parent / "run.json").read_bytes()
+    with pytest.raises(InputError, match="cannot be read"):
+        join(tmp_path / "north", tmp_path / "study.bundle", tmp_path / "north.csv")
+    assert (heard.parent / "run.json").read_bytes() == before  # nor is anything written
 
 
 def test_what_does_not_fit_the_study_is_refused_before_anything_is_kept(tmp_path):

@@ -71,6 +71,7 @@ def join(home: Path, bundle_file: Path, data: Path) -> Joined:
     home_run = home / RUN
     home_run.mkdir(exist_ok=True)
     with files.locked(home_run):
+        files.played(home_run)  # what is damaged is found before anything is written
         if files.latest_checkpoint(home_run) is not None and joined(home).files != config.files:
             raise InputError(f"data: '{printable(str(data))}' {OTHER_DATA}")
         files.write_shares(home_run, share.kept)
